@@ -1,0 +1,1 @@
+"""What an editor is, and how one attaches."""

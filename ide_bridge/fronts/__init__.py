@@ -1,0 +1,1 @@
+"""How each kind of client finds the bridge and reaches it."""

@@ -1,0 +1,1 @@
+"""The folders of a workspace, and what may be touched in them."""
