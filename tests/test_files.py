@@ -103,6 +103,32 @@ def test_the_size_is_known_before_the_text_is_read(ws):
     text.close()
 
 
+def test_closing_while_a_thread_reads_does_not_put_another_file_in_its_place(ws, monkeypatch):
+    (ws.folder / "f").write_text("mine", encoding="utf-8")
+    (ws.folder / "other").write_text("else", encoding="utf-8")
+    text = ws.files.open_text(ws.guard.locate("f"))
+    real = os.read
+
+    def overtaken(descriptor, size):
+        text.close()
+        with (ws.folder / "other").open("rb"):
+            return real(descriptor, size)
+
+    monkeypatch.setattr(os, "read", overtaken)
+    assert text.read() == "mine"
+
+
+def test_what_was_closed_is_not_read(ws):
+    (ws.folder / "f").touch()
+    text = ws.files.open_text(ws.guard.locate("f"))
+    text.close()
+    with (ws.folder / "f").open("rb") as next_with_that_number:
+        text.close()
+        with pytest.raises(ValueError, match="before"):
+            text.read()
+        assert next_with_that_number.read() == b""
+
+
 def test_a_file_that_grows_or_shrinks_while_it_is_read_is_read_to_its_end(ws):
     (ws.folder / "f").write_text("hello", encoding="utf-8")
     with ws.files.open_text(ws.guard.locate("f")) as text:
@@ -216,9 +242,7 @@ def test_a_file_that_changed_since_it_was_read_is_left_alone(ws):
     ws.write("f", "read")
     stamp = ws.stamp("f")
     (ws.folder / "f").write_text("changed", encoding="utf-8")
-    with pytest.raises(
-        FileProblem, match=r"^failed to write file: The file changed on disk since it was read$"
-    ):
+    with pytest.raises(FileProblem, match=r"^failed to write file: The file changed on disk since it was read$"):
         ws.write("f", "new", expected=stamp)
     assert ws.read("f") == "changed"
     assert os.listdir(ws.folder) == ["f"]

@@ -138,7 +138,10 @@ class Connection(Generic[C]):
         return self._own(self._serve_later(request, outcome), request, outcome)
 
     async def _serve_later(self, request: Request, served: Awaitable[object]) -> None:
-        await self._answer(request, await settle_later(served))
+        outcome = await settle_later(served)
+        if (task := asyncio.current_task()) in self._tasks:
+            self._tasks[task] = None  # too late to cancel: a whole batch may leave with this answer
+        await self._answer(request, outcome)
 
     async def _answer(self, request: Request, outcome: Outcome) -> None:
         if isinstance(outcome, Failure):

@@ -119,7 +119,8 @@ def decode_params(decode: Callable[[Raw], P], params: Raw) -> P:
 def failure_from(error: Exception) -> Failure:
     """Turn an exception into what the other end may know of it."""
     if isinstance(error, BridgeError):
-        return Failure(error.code, str(error))
+        text = str(error).encode(errors="replace").decode()  # a file name on disk need not be UTF-8
+        return Failure(error.code, text)
     incident = secrets.token_hex(4)
     logger.error("incident %s", incident, exc_info=error)
     return Failure(BridgeError.code, "internal error", {"incident": incident})

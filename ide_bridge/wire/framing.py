@@ -6,7 +6,8 @@ Two ways: ``Content-Length`` headers, as language servers and our link use them,
 1. A message over the limit is never held in memory: its bytes are passed over, and ``TooLarge`` stands in its
    place, so that the conversation goes on.
 2. What cannot be a frame raises ``ParseError``, and so does every later byte: nobody can know then where the
-   next frame starts, and the stream must be closed.
+   next frame starts, and the stream must be closed. Messages that came whole before it are given first, and
+   the call after that raises.
 
 It does not know JSON, sockets, or who is speaking.
 """
@@ -95,8 +96,12 @@ class ContentLength:
             raise ParseError(self._broken)
         self._buffer += data
         frames: list[Frame] = []
-        while (frame := self._next()) is not None:
-            frames.append(frame)
+        try:
+            while (frame := self._next()) is not None:
+                frames.append(frame)
+        except ParseError:
+            if not frames:
+                raise
         return frames
 
     def encode(self, message: bytes) -> bytes:
@@ -129,9 +134,10 @@ class ContentLength:
         return TooLarge(size)
 
     def _header(self) -> int | None:
-        end = self._buffer.find(_HEADER_END)
+        window = _HEADER_LIMIT + len(_HEADER_END)
+        end = self._buffer.find(_HEADER_END, 0, window)
         if end < 0:
-            if len(self._buffer) > _HEADER_LIMIT:
+            if len(self._buffer) >= window:
                 self._fail("The header block does not end.")
             return None
         block = bytes(self._buffer[:end])

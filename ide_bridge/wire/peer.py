@@ -14,6 +14,8 @@ It does not know what methods exist, what a socket is, or what time it is.
 """
 
 import json
+import math
+from typing import TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -139,8 +141,7 @@ class Peer:
             envelope = _decode_envelope(message)
         except (ValueError, RecursionError):
             return self._receive_odd(message)
-        incoming = self._classify(envelope, None)
-        return [] if incoming is None else [incoming]
+        return _one_or_none(self._classify(envelope, None))
 
     def request(self, method: str, params: object = None) -> tuple[int, bytes]:
         """Ask the other end; the id tells which response answers it."""
@@ -180,16 +181,14 @@ class Peer:
         except (ValueError, RecursionError) as reason:
             return [self._unreadable(message, reason)]
         if kind is not list:
-            return self._classify_wrong(message)
+            return _one_or_none(self._classify_wrong(message))
         return self._receive_batch(_decode_elements(message))
 
     def _receive_batch(self, elements: list[Raw]) -> list[Incoming]:
         if not elements:
             return [self._invalid("An empty batch asks for nothing.", None)]
         if len(elements) > _BATCH_LIMIT:
-            return [
-                Refused(self.refuse(InvalidRequest(f"A batch may have at most {_BATCH_LIMIT} elements.")))
-            ]
+            return [Refused(self.refuse(InvalidRequest(f"A batch may have at most {_BATCH_LIMIT} elements.")))]
         batch = Batch()
         batch.expect()
         found = [incoming for element in elements for incoming in self._receive_element(element, batch)]
@@ -201,12 +200,12 @@ class Peer:
         try:
             incoming = self._classify(_decode_envelope(element), batch)
         except (ValueError, RecursionError):
-            (incoming,) = self._classify_wrong(bytes(element))
+            incoming = self._classify_wrong(bytes(element))
         if isinstance(incoming, Refused):
             batch.expect()
             batch.settle(incoming.reply)
             return []
-        return [] if incoming is None else [incoming]
+        return _one_or_none(incoming)
 
     def _classify(self, envelope: _Envelope, batch: Batch | None) -> Incoming | None:
         method, params = envelope.method, envelope.params
@@ -237,20 +236,27 @@ class Peer:
     def _invalid(self, reason: str, request_id: Id | UnsetType) -> Refused:
         return Refused(self.refuse(InvalidRequest(reason), None if request_id is UNSET else request_id))
 
-    def _classify_wrong(self, message: bytes) -> list[Incoming]:
+    def _classify_wrong(self, message: bytes) -> Refused | None:
         """Say what is wrong with a message that is JSON and does not fit the envelope."""
-        if not isinstance(_decode_any(message), dict):
-            return [self._invalid("A message must be an object.", None)]
+        found = _decode_any(message)
+        if not isinstance(found, dict):
+            return self._invalid("A message must be an object.", None)
+        if "method" not in found and ("result" in found or "error" in found):
+            return None  # a response, however wrong, is never answered
         reason = "The message does not fit JSON-RPC 2.0."
         try:
             _decode_envelope(message)
         except (ValueError, RecursionError) as error:
             reason = f"Invalid Request: {error}."
-        return [self._invalid(reason, _salvage_id(message))]
+        return self._invalid(reason, _salvage_id(message))
 
     def _unreadable(self, message: bytes, reason: Exception) -> Refused:
         text = "nested too deeply" if isinstance(reason, RecursionError) else str(reason)
         return Refused(self.refuse(ParseError(f"Parse error: {text}."), _salvage_id(message)))
+
+
+def _one_or_none(incoming: Incoming | None) -> list[Incoming]:
+    return [] if incoming is None else [incoming]
 
 
 def _failure_from(error: Raw) -> Failure:
@@ -269,6 +275,12 @@ def _salvage_id(message: bytes) -> Id:
     except (ValueError, RecursionError):
         return None
     request_id: object = found.get("id") if isinstance(found, dict) else None
+    return request_id if _can_be_sent_back(request_id) else None
+
+
+def _can_be_sent_back(request_id: object) -> TypeGuard[Id]:
     if isinstance(request_id, str):
-        return request_id if request_id.isprintable() else None
-    return request_id if isinstance(request_id, int) and not isinstance(request_id, bool) else None
+        return not any("\ud800" <= character <= "\udfff" for character in request_id)
+    if isinstance(request_id, float):
+        return math.isfinite(request_id)
+    return isinstance(request_id, int) and not isinstance(request_id, bool)

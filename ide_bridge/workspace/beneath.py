@@ -12,6 +12,7 @@ It does not know what may be shared or written: `allow` is asked with the place 
 before anything there is opened or made. It raises plain `OSError`; the words for people are in `guard`.
 """
 
+import contextlib
 import ctypes
 import errno
 import functools
@@ -19,7 +20,6 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import PurePath
 from types import TracebackType
@@ -73,7 +73,7 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 
 @functools.cache
 def _system_call() -> Callable[..., int]:
-    call = ctypes.CDLL(None).syscall
+    call = ctypes.CDLL(None, use_errno=True).syscall
     call.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.POINTER(_OpenHow), ctypes.c_size_t)
     call.restype = ctypes.c_long
     return call
@@ -86,7 +86,7 @@ def _openat2(folder: int, path: str, flags: int, mode: int, resolve: int) -> int
 
 
 def _open_root(path: str) -> int:
-    """Return a descriptor of a root, or -1 when a part of its path is a link by now."""
+    """Return a descriptor of a root, or -1, also when a part of its path has become a link."""
     return _openat2(_AT_FDCWD, path, _ENTER, 0, _NO_SYMLINKS | _NO_MAGICLINKS)
 
 
@@ -120,10 +120,12 @@ class Folder:
     def __init__(self, root: str, way: Way) -> None:
         self._path = root
         self._descriptor: int | None = None
-        if way is Way.KERNEL:
-            self._descriptor = _open_root(root)
-        if way is Way.DESCRIPTORS or self._descriptor == -1:
+        if way is Way.DESCRIPTORS:
             self._descriptor = os.open(root, _ENTER_ROOT)
+        elif way is Way.KERNEL and (descriptor := _open_root(root)) >= 0:
+            self._descriptor = descriptor
+        elif way is Way.KERNEL:
+            raise OSError(number := ctypes.get_errno(), os.strerror(number))
 
     def __enter__(self) -> Self:
         return self
@@ -222,16 +224,12 @@ class Folder:
             return []
 
     def sync(self) -> None:
-        """Make the names in here survive a power cut, where the system offers that."""
-        try:
-            with self._listable() as listable:
-                if isinstance(listable, int):
-                    os.fsync(listable)
-        except OSError as error:
-            if error.errno not in (errno.EACCES, errno.EINVAL):  # may not be listed; cannot be synced
-                raise
+        """Make the names in here survive a power cut, if we may list it and its file system can."""
+        with contextlib.suppress(OSError), self._listable() as listable:
+            if isinstance(listable, int):
+                os.fsync(listable)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _listable(self) -> Iterator[int | str]:
         if self._descriptor is None:
             yield self._path
@@ -295,7 +293,7 @@ class Walk:
         self._roots = roots
         self._way = way
 
-    @contextmanager
+    @contextlib.contextmanager
     def to(self, place: Place, allow: Allow, *, make_parents: bool = False) -> Iterator[Spot]:
         """Hold open the folder in which `place` ends."""
         route = _Route(place)

@@ -5,6 +5,7 @@ file, and a caller who must not wait looks at `OpenText.size`, or at the length 
 long ones to a thread.
 """
 
+import contextlib
 import os
 import re
 from types import TracebackType
@@ -29,12 +30,17 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 
 
 class OpenText:
-    """A file held open to be read once; `read` closes it, as does leaving a ``with``."""
+    """A file held open to be read once; `read` closes it, as does leaving a ``with``.
 
-    __slots__ = ("_descriptor", "size", "stamp")
+    Reading may happen in a thread, and whoever waits for it may be cancelled and close the file meanwhile.
+    A descriptor closed under a reader could already belong to another file, so whoever takes it first, reader
+    or closer, closes it, and the other finds nothing (`list.pop` is one step for every thread).
+    """
+
+    __slots__ = ("_held", "size", "stamp")
 
     def __init__(self, descriptor: int, info: os.stat_result) -> None:
-        self._descriptor = descriptor
+        self._held = [descriptor]
         self.size = info.st_size
         self.stamp = Stamp.of(info)
 
@@ -49,17 +55,20 @@ class OpenText:
     def read(self) -> str:
         """Return the text and close the file."""
         try:
-            return _decode(_read_all(self._descriptor, self.size))
+            descriptor = self._held.pop()
+        except IndexError:
+            raise ValueError("the file was read or closed before") from None
+        try:
+            return _decode(_read_all(descriptor, self.size))
         except OSError as error:
             raise file_problem("read", error) from error
         finally:
-            self.close()
+            os.close(descriptor)
 
     def close(self) -> None:
-        """Close the file; twice is fine."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        """Close the file unless it is being read or was closed before."""
+        with contextlib.suppress(IndexError):
+            os.close(self._held.pop())
 
 
 class Files:
@@ -100,7 +109,7 @@ class Files:
 def _read_all(descriptor: int, size: int) -> bytes:
     """Read to the end, wherever that is by now; files of some file systems say that their size is 0."""
     data = os.read(descriptor, size + 1)
-    if len(data) == size != 0:
+    if len(data) == size:
         return data
     chunks = [data]
     total = len(data)

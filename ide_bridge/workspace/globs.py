@@ -1,9 +1,9 @@
 """Globs: one gitignore line turned into a regular expression that cannot run away.
 
-`pathspec` translates the line: anchors, ``*``, ``?``, ``**``, ``!``, the slash at the end. Two things are done
-around it. Bracket expressions and whitespace at the end are put aside before and set in afterwards, because
-pathspec reads them differently from git. And wildcards that could try every split of a long name are made
-atomic: in a glob the earliest place where a piece fits is always good enough.
+`pathspec` translates the line: anchors, ``*``, ``?``, ``**``, ``!``, the slash at the end. Two things are
+done around it. Bracket expressions and whitespace at the end are put aside before and set in afterwards,
+because pathspec reads them differently from git. And wildcards that could try every split of a long name are
+made atomic: in a glob the earliest place where a piece fits is always good enough.
 
 Nothing here knows files, folders on disk, or which of several rules wins.
 """
@@ -78,7 +78,7 @@ def translate(line: str) -> Glob | None:
     return _glob(regex, hides, aside)
 
 
-def _glob(regex: str, hides: bool, aside: list[str]) -> Glob:  # noqa: FBT001  pathspec's own pair
+def _glob(regex: str, hides: bool, aside: list[str]) -> Glob:
     body, folders_only = _without_end(regex)
     by_name, stretches = _stretches(body)
     simple = len(stretches) == 1 and len(stretches[0]) == 1
@@ -101,7 +101,7 @@ def _without_end(regex: str) -> tuple[str, bool]:
     return f"{regex}.+", False
 
 
-# -- bounded matching ------------------------------------------------------------------------------------------
+# -- bounded matching --------------------------------------------------------------------------------------
 
 
 def _stretches(body: str) -> tuple[bool, list[list[list[str]]]]:
@@ -145,7 +145,7 @@ def _segment(pieces: list[str]) -> str:
     return f"{chunks[0]}{earliest}{_STAR}{chunks[-1]}"
 
 
-# -- what pathspec does not get to see -------------------------------------------------------------------------
+# -- what pathspec does not get to see ---------------------------------------------------------------------
 
 
 def _put_aside(line: str) -> tuple[str, list[str]] | None:

@@ -31,9 +31,7 @@ class Guard:
     is simply there again, and `set_folders` cannot pull a descriptor away from a thread that uses it.
     """
 
-    def __init__(
-        self, folders: Sequence[str], *, permit: Permit | None = None, way: Way | None = None
-    ) -> None:
+    def __init__(self, folders: Sequence[str], *, permit: Permit | None = None, way: Way | None = None) -> None:
         self._permit = permit
         self._way = way or best_way()
         self.set_folders(folders)
@@ -93,7 +91,7 @@ class Guard:
         if not stat.S_ISREG(info.st_mode):
             os.close(descriptor)
             raise file_problem("write" if writing else "read", irregular(info))
-        if hasattr(os, "set_blocking"):
+        if hasattr(os, "O_NONBLOCK"):
             os.set_blocking(descriptor, True)
         return descriptor, info
 

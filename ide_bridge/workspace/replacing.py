@@ -121,12 +121,12 @@ def _take_after(descriptor: int, old: Old) -> bool:
 
 
 def _attributes(descriptor: int) -> dict[str, bytes]:
-    if not hasattr(os, "listxattr"):
-        return {}
-    try:
-        return {name: os.getxattr(descriptor, name) for name in os.listxattr(descriptor)}
-    except OSError:
-        return {}
+    found: dict[str, bytes] = {}
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):  # not every file system has them
+            for name in os.listxattr(descriptor):
+                found[name] = os.getxattr(descriptor, name)
+    return found
 
 
 def _renamed(folder: Folder, temporary: str, name: str) -> bool:

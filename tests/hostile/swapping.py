@@ -7,7 +7,9 @@ import ctypes
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,6 +34,15 @@ def swapping(spot: Path, target: str) -> Iterator[None]:
             assert attacker.poll() is None
         finally:
             attacker.kill()
+
+
+def attempts(seen: AbstractSet[object], wanted: AbstractSet[object], least: int) -> Iterator[int]:
+    """Go on for `least` turns, and until all that is wanted was seen: a busy machine may favour one side."""
+    deadline = time.monotonic() + 30
+    turn = 0
+    while turn < least or (not wanted <= seen and time.monotonic() < deadline):
+        yield turn
+        turn += 1
 
 
 def _swap_for_ever(one: bytes, other: bytes) -> None:

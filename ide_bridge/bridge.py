@@ -1,0 +1,244 @@
+"""The bridge: puts the rooms together, and starts and stops them in the right order.
+
+Start: claim (port, token, lock) → listener → private socket → watching. Stop: lock first, then clients, editors,
+listener. From asyncio it is an ``async with``; from any other program a plain ``with`` runs it in a thread.
+
+It does not know how a person started it or what a terminal is.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, Self
+
+from aiohttp import web
+
+from ide_bridge.editor.folder import FolderEditor
+from ide_bridge.editor.interface import Editor
+from ide_bridge.errors import SetupProblem
+from ide_bridge.fronts.claim import Claim
+from ide_bridge.fronts.claude import ClaudeFront
+from ide_bridge.fronts.client import Client, Clients
+from ide_bridge.fronts.gate import host_gate
+from ide_bridge.fronts.local import LocalFront
+from ide_bridge.fronts.mcp import mcp_methods
+from ide_bridge.tools import files
+from ide_bridge.tools.registry import Context, Registry
+from ide_bridge.wire.dispatch import Dispatcher, Method, NoParams
+from ide_bridge.workspace.workspace import Workspace
+
+__all__ = ["Bridge"]
+
+logger = logging.getLogger(__name__)
+
+_LOCK_CHECK_SECONDS = 1.0
+_WATCH_DELAY_SECONDS = 0.25
+_SHUTDOWN_SECONDS = 2.0
+
+
+class Bridge:
+    """One workspace, served to any number of clients."""
+
+    def __init__(
+        self,
+        workspace: Workspace | str | os.PathLike[str],
+        *,
+        editor: Editor | None = None,
+        claim: Claim | None = None,
+        linger: float | None = None,
+        happening: Callable[[str, str], None] = lambda _who, _what: None,
+    ) -> None:
+        self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
+        self.editor = editor or FolderEditor(self.workspace.listing)
+        self._claim = claim
+        self._linger = linger
+        self._happening = happening
+        self._registry = Registry(files.TOOLS)
+        self._context = Context(self.workspace, self.editor)
+        self.clients = Clients(self._context, happening, self._watch_the_clock)
+        self._runner: web.AppRunner | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._clock: asyncio.TimerHandle | None = None
+        self._stopping: asyncio.Event | None = None
+        self._thread: _Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The port clients connect to."""
+        return self._claimed.port
+
+    @property
+    def token_file(self) -> str:
+        """The private file that holds the token."""
+        return self._claimed.token_file
+
+    @property
+    def lock(self) -> str:
+        """The lock file by which the CLI finds us."""
+        return self._claimed.lock.path
+
+    async def start(self) -> None:
+        """Serve. Returns as soon as a client can connect."""
+        self._stopping = asyncio.Event()
+        if self._claim is None:
+            self._claim = Claim(self.workspace.folders, self.editor.name)
+        else:
+            self._claim.lock.change(ide_name=self.editor.name)
+        try:
+            await self._start_fronts(self._claim)
+            await self.editor.start()
+        except BaseException:
+            await self.stop()
+            raise
+        self._tasks = [asyncio.create_task(self._keep_lock()), asyncio.create_task(self._watch_later())]
+        self._watch_the_clock()
+
+    async def stop(self) -> None:
+        """Stop serving: the lock goes first, so that nobody finds us any more."""
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.lock.remove()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._clock is not None:
+            self._clock.cancel()
+        if self._runner is not None:
+            await self._front.close()
+            await self._local.close()
+            await self.editor.close()
+            await self._runner.cleanup()
+            await self.workspace.close()
+            self._runner = None
+        if claim is not None:
+            claim.close()
+        self.ask_to_stop()
+
+    def ask_to_stop(self) -> None:
+        """Let ``run`` end."""
+        if self._stopping is not None:
+            self._stopping.set()
+
+    async def run(self, *, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until asked to stop."""
+        async with self:
+            ready()
+            if self._stopping is not None:
+                await self._stopping.wait()
+
+    def status(self) -> dict[str, object]:
+        """What ``ide-bridge status`` shows."""
+        editors = [] if isinstance(self.editor, FolderEditor) else [{"name": self.editor.name}]
+        return {
+            "port": self.port,
+            "pid": os.getpid(),
+            "workspaceFolders": self._claimed.folders,
+            "lock": self.lock,
+            "clients": self.clients.described(),
+            "editors": editors,
+            "diffs": [],
+        }
+
+    def problems(self) -> list[str]:
+        """What did not work but does not stop us, in sentences."""
+        notice = self.workspace.listing.notice
+        return [*self._registry.problems, *([notice] if notice else [])]
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        await self.stop()
+
+    def __enter__(self) -> Self:
+        self._thread = _Thread(self)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if self._thread is not None:
+            self._thread.close()
+
+    @property
+    def _claimed(self) -> Claim:
+        if self._claim is None:
+            raise SetupProblem("The bridge is not running; start it first.")
+        return self._claim
+
+    async def _start_fronts(self, claim: Claim) -> None:
+        self._registry.load_plugins()
+        methods = mcp_methods(self._registry)
+        self._front = ClaudeFront(self.clients, Dispatcher(methods), lambda: claim.token)
+        steering: dict[str, Method[Client, Any]] = {
+            "status": Method(NoParams, lambda _client, _params: self.status()),
+            "stop": Method(NoParams, lambda _client, _params: self.ask_to_stop()),
+        }
+        self._local = LocalFront(claim.socket_path, Dispatcher({**methods, **steering}), self._commander)
+        application = web.Application(middlewares=[host_gate(claim.port)])
+        self._front.add_routes(application.router)
+        self._runner = web.AppRunner(application, handle_signals=False, access_log=None)
+        await self._runner.setup()
+        listener = socket.socket(fileno=claim.detach_listener())
+        await web.SockSite(self._runner, listener, shutdown_timeout=_SHUTDOWN_SECONDS).start()
+        await self._local.start()
+
+    def _commander(self) -> Client:
+        commander = Client(0, self._context, self._happening)
+        commander.name = "ide-bridge call"
+        return commander
+
+    async def _keep_lock(self) -> None:
+        while True:
+            await asyncio.sleep(_LOCK_CHECK_SECONDS)
+            with contextlib.suppress(OSError, SetupProblem):
+                if self._claimed.lock.restore():
+                    self._happening("someone", "deleted the lock file; it is back")
+
+    async def _watch_later(self) -> None:
+        """Begin to watch when the first client has had its answer: who connects should not wait for it."""
+        await asyncio.sleep(_WATCH_DELAY_SECONDS)
+        await self.workspace.start()
+        for problem in self.problems():
+            self._happening("note:", problem)
+
+    def _watch_the_clock(self) -> None:
+        """With a linger time, stop when nobody has been here for that long."""
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+        if self._linger is not None and not len(self.clients) and isinstance(self.editor, FolderEditor):
+            self._clock = asyncio.get_running_loop().call_later(self._linger, self.ask_to_stop)
+
+
+class _Thread:
+    """A bridge in a thread of its own, for programs without an event loop."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self._bridge = bridge
+        self._loop = asyncio.new_event_loop()
+        self._started = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="ide-bridge", daemon=True)
+        self._thread.start()
+        self._started.wait()
+        if self._error is not None:
+            self._thread.join()
+            raise self._error
+
+    def close(self) -> None:
+        """Stop the bridge and wait until it is gone."""
+        self._loop.call_soon_threadsafe(self._bridge.ask_to_stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            try:
+                runner.run(self._bridge.run(ready=self._started.set))
+            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for us
+                self._error = error
+            finally:
+                self._started.set()

@@ -1,0 +1,48 @@
+"""``ide-bridge run CLI``: start an agent CLI in this terminal, connected already.
+
+It does not know the CLI's arguments: they are passed on as they are.
+"""
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from ide_bridge.cli.reach import find_or_start
+from ide_bridge.errors import SetupProblem
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+__all__ = ["add_arguments", "environment_for", "run"]
+
+HELP = "start a CLI in this terminal, connected to this folder's bridge"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def add_arguments(parser: "argparse.ArgumentParser") -> None:
+    """Declare the arguments of ``run``."""
+    parser.add_argument("cli", metavar="CLI", help="the program, such as claude")
+    parser.add_argument("arguments", nargs="...", metavar="ARGS", help="its own arguments")
+
+
+def run(args: "argparse.Namespace") -> int:
+    """Find or start the bridge of this folder, then become the CLI."""
+    program = shutil.which(args.cli)
+    if program is None:
+        raise SetupProblem(f"There is no program called {args.cli} on your PATH; install it first.")
+    bridge = find_or_start(os.getcwd())
+    environment = environment_for(os.environ, int(str(bridge["port"])))
+    os.execve(program, [args.cli, *args.arguments], environment)  # noqa: S606 - the user named the program
+
+
+def environment_for(environment: "Mapping[str, str]", port: int) -> dict[str, str]:
+    """What the CLI reads to find us, whatever terminal it runs in, and never through a proxy."""
+    changed = dict(environment)
+    changed["CLAUDE_CODE_SSE_PORT"] = str(port)
+    changed["CLAUDE_CODE_AUTO_CONNECT_IDE"] = "true"
+    changed["ENABLE_IDE_INTEGRATION"] = "true"
+    for name in ("no_proxy", "NO_PROXY"):
+        hosts = [host.strip() for host in environment.get(name, "").split(",") if host.strip()]
+        changed[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
+    return changed

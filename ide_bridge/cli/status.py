@@ -1,0 +1,71 @@
+"""``ide-bridge status``: which bridges run, and who is connected to them.
+
+It does not know how a bridge finds that out.
+"""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ide_bridge.cli.reach import ask
+from ide_bridge.errors import BridgeError
+from ide_bridge.fronts.claim import Running, running_bridges
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_arguments", "run"]
+
+HELP = "show the running bridges and who is connected"
+
+
+def add_arguments(parser: "argparse.ArgumentParser") -> None:
+    """Declare the arguments of ``status``."""
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def run(args: "argparse.Namespace") -> int:
+    """Ask every bridge, and print what they say."""
+    bridges = [_status(bridge) for bridge in running_bridges()]
+    if args.json:
+        print(json.dumps({"bridges": bridges}, ensure_ascii=False))
+    elif not bridges:
+        print("No bridge is running. Start one with: ide-bridge serve")
+    else:
+        _print_table(bridges)
+    return 0
+
+
+def _status(bridge: Running) -> dict[str, Any]:
+    """What the bridge says; what it wrote down at its start if it does not answer."""
+    known: dict[str, Any] = {
+        **{key: bridge[key] for key in ("port", "pid", "workspaceFolders", "lock")},
+        "clients": [],
+        "editors": [],
+        "diffs": [],
+    }
+    try:
+        answer = ask(bridge, "status", seconds=3)
+    except BridgeError as error:
+        return known | {"problem": str(error)}
+    return answer if isinstance(answer, dict) else known
+
+
+def _print_table(bridges: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("workspace", "port", "pid", "editors", "clients", box=None, pad_edge=False)
+    for bridge in bridges:
+        table.add_row(
+            "\n".join(bridge["workspaceFolders"]),
+            str(bridge["port"]),
+            str(bridge["pid"]),
+            "\n".join(editor["name"] for editor in bridge["editors"]) or "–",
+            bridge.get("problem") or "\n".join(map(_client, bridge["clients"])) or "–",
+        )
+    Console().print(table)
+
+
+def _client(client: dict[str, Any]) -> str:
+    pid = f" (pid {client['pid']})" if client["pid"] else ""
+    return f"{client['name']} {client['version']}{pid}"

@@ -1,0 +1,56 @@
+"""``ide-bridge stop``: end bridges, politely.
+
+It does not know what a bridge does when it ends.
+"""
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from ide_bridge.cli.reach import ask, find
+from ide_bridge.errors import BridgeError, SetupProblem
+from ide_bridge.fronts.claim import Running, running_bridges
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_arguments", "run"]
+
+HELP = "stop the bridge of a folder, or all of them"
+_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+def add_arguments(parser: "argparse.ArgumentParser") -> None:
+    """Declare the arguments of ``stop``."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("folder", nargs="?", metavar="FOLDER", help="without, this folder")
+    which.add_argument("--all", action="store_true", help="every bridge of yours")
+
+
+def run(args: "argparse.Namespace") -> int:
+    """Stop what was named, and wait until it is gone."""
+    folder = args.folder or os.getcwd()
+    bridges = running_bridges() if args.all else [bridge for bridge in [find(folder)] if bridge is not None]
+    if not bridges:
+        where = "" if args.all else f" for {folder}"
+        raise SetupProblem(f"No bridge is running{where}.")
+    for bridge in bridges:
+        _stop(bridge)
+        if sys.stdout.isatty():
+            print(f"Stopped the bridge for {', '.join(bridge.folders)} (pid {bridge.pid}).")
+    return 0
+
+
+def _stop(bridge: Running) -> None:
+    try:
+        ask(bridge, "stop", seconds=_SECONDS)
+    except BridgeError:
+        if any(running.pid == bridge.pid for running in running_bridges()):
+            raise
+    deadline = time.monotonic() + _SECONDS
+    while any(running.pid == bridge.pid for running in running_bridges()):
+        if time.monotonic() > deadline:
+            raise SetupProblem(f"The bridge with pid {bridge.pid} does not stop; end it with: kill {bridge.pid}")
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,77 @@
+"""What an editor is: the verbs the bridge may ask of it, and the events it reports.
+
+An adapter subclasses `Editor` and overrides what its editor can do; the rest answers honestly that it cannot.
+No method waits for a person: showing a diff returns once it is shown, and what the user decides is an event.
+
+It does not know links, clients or tools.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal
+
+from ide_bridge.errors import Unsupported
+from ide_bridge.model import Diagnostic, Diff, Event, OpenFile, Range, Selection
+
+__all__ = ["Editor", "Feature"]
+
+Feature = Literal["selection", "diagnostics", "diff", "focus", "dirty"]
+
+
+class Editor:
+    """The program with the buffers. ``name`` is what the user sees in ``/ide``."""
+
+    name: str = "Editor"
+    features: frozenset[Feature] = frozenset()
+
+    async def start(self) -> None:
+        """Get ready; called once, on the bridge's event loop, before anything else."""
+
+    async def close(self) -> None:
+        """Let go of everything; nothing is asked afterwards."""
+
+    async def open_files(self) -> Sequence[OpenFile]:
+        """The files that are open, the most recently used first."""
+        return []
+
+    async def current_file(self) -> OpenFile | None:
+        """The file the user looks at."""
+        return next((file for file in await self.open_files() if file.active), None)
+
+    async def selection(self) -> Selection | None:
+        """What is selected in the current file."""
+        raise self._cannot("tell what is selected")
+
+    async def diagnostics(self, path: str | None) -> Sequence[Diagnostic]:
+        """The problems of one file, or of all."""
+        raise self._cannot("tell diagnostics")
+
+    async def open_file(self, path: str, where: Range | None, *, focus: bool) -> None:
+        """Open a file, at a range if given."""
+        raise self._cannot("open files")
+
+    async def save_file(self, path: str) -> bool:
+        """Save an open file; ``False`` when it is not open."""
+        raise self._cannot("save files")
+
+    async def close_file(self, path: str) -> bool:
+        """Close an open file; ``False`` when it is not open."""
+        raise self._cannot("close files")
+
+    async def show_diff(self, diff: Diff) -> None:
+        """Show a proposed change; the decision follows as `DiffDecided`."""
+        raise self._cannot("show diffs")
+
+    async def close_diff(self, diff_id: int) -> None:
+        """Take a diff off the screen; one that is gone already is fine."""
+
+    async def read_buffer(self, path: str) -> str | None:
+        """The text of a file with unsaved changes; ``None`` when the disk has the truth."""
+        return None
+
+    async def events(self) -> AsyncIterator[Event]:
+        """What the user does, as it happens; ends when the editor goes away."""
+        return
+        yield
+
+    def _cannot(self, what: str) -> Unsupported:
+        return Unsupported(f"{self.name} cannot {what}.")

@@ -1,0 +1,85 @@
+"""The Claude Code front: the WebSocket at ``/`` that the CLI finds through the lock file.
+
+It does not know what clients may ask; ``mcp`` has that.
+"""
+
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import WSMsgType, web
+
+from ide_bridge.fronts.client import Client, Clients
+from ide_bridge.fronts.gate import HEADER_TOKEN, check_token, refuse_origin
+from ide_bridge.wire.connection import Connection
+from ide_bridge.wire.dispatch import Dispatcher
+from ide_bridge.wire.framing import MESSAGE_LIMIT
+
+__all__ = ["ClaudeFront"]
+
+CLIENT_LIMIT = 64
+_CLOSE_SECONDS = 1.0
+
+
+class ClaudeFront:
+    """Takes CLIs in, and holds their conversations until they or we leave."""
+
+    def __init__(self, clients: Clients, dispatcher: Dispatcher[Client], token: Callable[[], str]) -> None:
+        self._clients = clients
+        self._dispatcher = dispatcher
+        self._token = token
+        self._connections: set[Connection[Client]] = set()
+
+    def add_routes(self, router: web.UrlDispatcher) -> None:
+        """Put the socket at ``/``."""
+        router.add_get("/", self._connect)
+
+    async def close(self) -> None:
+        """Say goodbye to everyone. The CLI takes it as a lost connection, and tries to come back."""
+        for connection in list(self._connections):
+            await connection.close(1001, "The bridge stops.")
+
+    async def _connect(self, request: web.Request) -> web.StreamResponse:
+        refuse_origin(request)
+        check_token(request, HEADER_TOKEN, self._token())
+        socket = web.WebSocketResponse(
+            protocols=("mcp",),
+            compress=False,
+            max_msg_size=MESSAGE_LIMIT,
+            timeout=_CLOSE_SECONDS,
+            decode_text=False,
+        )
+        if not socket.can_prepare(request).ok:
+            raise web.HTTPUpgradeRequired(headers={"Upgrade": "websocket"}, text="A WebSocket is served here.\n")
+        if len(self._clients) >= CLIENT_LIMIT:
+            raise web.HTTPServiceUnavailable(text="Too many clients are connected.\n")
+        await socket.prepare(request)
+        await self._converse(socket)
+        return socket
+
+    async def _converse(self, socket: "web.WebSocketResponse[bool]") -> None:
+        client = self._clients.join()
+        connection = Connection(_WebSocketChannel(socket), self._dispatcher, client)
+        self._connections.add(connection)
+        try:
+            await connection.run()
+        finally:
+            self._connections.discard(connection)
+            self._clients.leave(client)
+
+
+class _WebSocketChannel:
+    """Messages over a WebSocket, undecoded: the JSON parser reads UTF-8 itself."""
+
+    def __init__(self, socket: "web.WebSocketResponse[bool]") -> None:
+        self._socket = socket
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for message in self._socket:
+            if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
+                data = message.data
+                yield data if isinstance(data, bytes) else bytes(data)
+
+    async def send(self, message: bytes) -> None:
+        await self._socket.send_frame(message, WSMsgType.TEXT)
+
+    async def close(self, code: int, reason: str) -> None:
+        await self._socket.close(code=code, message=reason.encode())

@@ -1,0 +1,74 @@
+"""The private local socket: how this user's own commands reach the bridge.
+
+A Unix socket only we can open, checked once more by asking the system who is on the other end. It answers the
+methods every client has, and those that steer the bridge: ``status`` and ``stop``.
+
+It does not know what a bridge is made of: both are given to it.
+"""
+
+import asyncio
+import os
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+
+from ide_bridge.fronts.client import Client
+from ide_bridge.wire.connection import Connection
+from ide_bridge.wire.dispatch import Dispatcher
+from ide_bridge.wire.framing import ContentLength
+from ide_bridge.wire.streams import StreamChannel
+
+__all__ = ["LocalFront"]
+
+
+class LocalFront:
+    """Listens on the private socket."""
+
+    def __init__(self, path: str, dispatcher: Dispatcher[Client], client: Callable[[], Client]) -> None:
+        self._path = path
+        self._dispatcher = dispatcher
+        self._client = client
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Open the socket, private from the first moment: its folder lets nobody else in."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)
+        self._server = await asyncio.start_unix_server(self._accept, self._path)
+        os.chmod(self._path, 0o600)
+
+    async def close(self) -> None:
+        """Close it, and whatever is still being said."""
+        if self._server is None:
+            return
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with suppress(OSError):
+            os.unlink(self._path)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is None or not _is_ours(writer.get_extra_info("socket")):
+            writer.close()
+            return
+        self._tasks.add(task)
+        try:
+            channel = StreamChannel(reader, writer, ContentLength())
+            await Connection(channel, self._dispatcher, self._client()).run()
+        except asyncio.CancelledError:
+            writer.close()
+        finally:
+            self._tasks.discard(task)
+
+
+def _is_ours(peer: socket.socket) -> bool:
+    """Whether the other end runs as the same user, where the system tells."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return True
+    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _pid, user, _group = struct.unpack("3i", credentials)
+    return bool(user == os.getuid())

@@ -1,0 +1,161 @@
+"""The lock file: how Claude Code finds a server for its folder.
+
+Written whole or not at all, private, put back when someone deletes it, removed only while it is still ours.
+The rules the CLI reads it by are in PROTOCOL.md, "Discovery".
+
+It does not know ports, sockets or clients.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from ide_bridge.errors import SetupProblem
+from ide_bridge.home import private_folder
+
+__all__ = ["Lock", "claude_folders", "is_alive", "lock_folders", "read_lock", "sweep"]
+
+MARK = "ide-bridge"
+
+
+def claude_folders() -> list[str]:
+    """Every folder in which some version of the CLI may look, the one we always write to first."""
+    home = os.path.expanduser("~")
+    first = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return [os.path.join(first, "ide"), os.path.join(base, "claude", "ide")]
+
+
+def lock_folders() -> list[str]:
+    """The folders a lock is written to: the CLI's own, and the documented one where its parent exists."""
+    first, documented = claude_folders()
+    wanted = [first] + [documented] * (os.path.isdir(os.path.dirname(documented)) and documented != first)
+    for folder in wanted:
+        try:
+            private_folder(folder)
+        except OSError as error:
+            raise SetupProblem(f"Cannot make the lock folder {folder}: {error.strerror}.") from None
+    return wanted
+
+
+class Lock:
+    """One server's lock, in every folder where a CLI may look for it."""
+
+    def __init__(self, port: int, token: str, folders: Sequence[str], ide_name: str) -> None:
+        self._token = token
+        self._folders = list(folders)
+        self._ide_name = ide_name
+        self.paths = [os.path.join(folder, f"{port}.lock") for folder in lock_folders()]
+        self._bytes = b""
+
+    @property
+    def path(self) -> str:
+        """Where today's CLI reads it."""
+        return self.paths[0]
+
+    def write(self) -> None:
+        """Write the lock everywhere."""
+        self._bytes = self._contents()
+        for path in self.paths:
+            _write_private(path, self._bytes)
+
+    def change(self, *, ide_name: str | None = None, folders: Sequence[str] | None = None) -> None:
+        """Write it again under another name or for other folders, if that is a change."""
+        self._ide_name = ide_name or self._ide_name
+        self._folders = list(folders or self._folders)
+        if self._contents() != self._bytes:
+            self.write()
+
+    def restore(self) -> bool:
+        """Put back what someone deleted; tell whether that was needed."""
+        missing = [path for path in self.paths if not os.path.exists(path)]
+        for path in missing:
+            private_folder(os.path.dirname(path))
+            _write_private(path, self._bytes)
+        return bool(missing)
+
+    def remove(self) -> None:
+        """Remove every copy that still holds what we wrote."""
+        for path in self.paths:
+            with suppress(OSError):
+                if _read(path) == self._bytes:
+                    os.unlink(path)
+
+    def _contents(self) -> bytes:
+        lock = {
+            "pid": os.getpid(),
+            "workspaceFolders": self._folders,
+            "ideName": self._ide_name,
+            "transport": "ws",
+            "runningInWindows": os.name == "nt",
+            "authToken": self._token,
+            "writtenBy": MARK,
+        }
+        return json.dumps(lock, ensure_ascii=False).encode()
+
+
+def sweep(folders: Sequence[str]) -> list[str]:
+    """Remove locks that we left behind in a crash; give their paths. Foreign and living ones stay."""
+    swept = []
+    for path, lock in _locks(folders):
+        if lock.get("writtenBy") == MARK and not is_alive(lock.get("pid")):
+            with suppress(OSError):
+                os.unlink(path)
+                swept.append(path)
+    return swept
+
+
+def read_lock(path: str) -> dict[str, object]:
+    """Read a lock as the CLI does; what is not a JSON object has no fields."""
+    try:
+        lock = json.loads(_read(path))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return lock if isinstance(lock, dict) else {}
+
+
+def is_alive(pid: object) -> bool:
+    """Whether a process of that number runs, by the CLI's own test: signal 0."""
+    if not isinstance(pid, int) or isinstance(pid, bool) or pid <= 0:
+        return False
+    if os.name == "nt":
+        import psutil  # noqa: PLC0415 - 20 ms, and only Windows lacks signal 0
+
+        return bool(psutil.pid_exists(pid))
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):
+        return False
+    return True
+
+
+def _locks(folders: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
+    for folder in folders:
+        with suppress(OSError):
+            for name in os.listdir(folder):
+                if name.endswith(".lock"):
+                    path = os.path.join(folder, name)
+                    yield path, read_lock(path)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(1024 * 1024)
+
+
+def _write_private(path: str, contents: bytes) -> None:
+    """Rename a finished private file into place: no reader ever sees half a lock, or another's token."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    with suppress(FileNotFoundError):
+        os.unlink(temporary)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(temporary, flags, 0o600)
+    try:
+        os.write(descriptor, contents)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.replace(temporary, path)

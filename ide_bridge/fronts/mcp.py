@@ -1,0 +1,147 @@
+"""MCP, as every front speaks it: initialize, ping, tools, and empty prompts and resources.
+
+The methods of the workspace answer here as well, directly by name, without ``initialize``.
+
+It does not know sockets or HTTP, and of a client only what it says of itself.
+"""
+
+import inspect
+from collections.abc import Awaitable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ide_bridge import __version__
+from ide_bridge.errors import BridgeError, InvalidParams
+from ide_bridge.fronts.client import Client
+from ide_bridge.tools.registry import Registry, Tool
+from ide_bridge.wire.dispatch import Method, NoParams, decode_params, failure_from
+
+__all__ = ["DIRECT", "PROTOCOL_VERSIONS", "mcp_methods"]
+
+PROTOCOL_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
+DIRECT = ("readFile", "writeFile", "listFiles", "getWorkspaceInfo", "getOpenFiles", "getCurrentFile")
+
+_encode = msgspec.json.Encoder().encode
+_NO_ARGUMENTS = Raw(b"{}")
+
+
+class ClientInfo(msgspec.Struct, frozen=True):
+    """Who the client says it is."""
+
+    name: str = ""
+    version: str = ""
+
+
+class Initialize(msgspec.Struct, rename="camel"):
+    """The parameters of ``initialize`` that matter to us."""
+
+    protocol_version: str = ""
+    client_info: ClientInfo = ClientInfo()
+
+
+class Connected(msgspec.Struct):
+    """The parameters of ``ide_connected``."""
+
+    pid: int | None = None
+
+
+class CallTool(msgspec.Struct):
+    """The parameters of ``tools/call``."""
+
+    name: str
+    arguments: Raw = _NO_ARGUMENTS
+
+
+class _Text(msgspec.Struct, tag="text"):
+    text: str
+
+
+class _ToolResult(msgspec.Struct, rename="camel", omit_defaults=True):
+    content: list[_Text]
+    is_error: bool = False
+
+
+def mcp_methods(registry: Registry) -> dict[str, Method[Client, Any]]:
+    """The methods a client may call on any front."""
+    listed = Raw(_encode({"tools": [_listed(tool) for tool in registry.values()]}))
+    methods: dict[str, Method[Client, Any]] = {
+        "initialize": Method(Initialize, _initialize),
+        "notifications/initialized": Method(NoParams, _initialized),
+        "ide_connected": Method(Connected, _ide_connected),
+        "ping": Method(NoParams, lambda _client, _params: {}),
+        "tools/list": Method(NoParams, lambda _client, _params: listed),
+        "tools/call": Method(CallTool, lambda client, params: _call_tool(registry, client, params)),
+        "prompts/list": Method(NoParams, lambda _client, _params: {"prompts": []}),
+        "resources/list": Method(NoParams, lambda _client, _params: {"resources": []}),
+    }
+    for name in DIRECT:
+        methods[name] = _direct(registry[name])
+    return methods
+
+
+def _initialize(client: Client, params: Initialize) -> Mapping[str, object]:
+    client.name, client.version = params.client_info.name, params.client_info.version
+    client.says("connected")
+    wanted = params.protocol_version
+    return {
+        "protocolVersion": wanted if wanted in PROTOCOL_VERSIONS else PROTOCOL_VERSIONS[0],
+        "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
+        "serverInfo": {"name": "ide-bridge", "version": __version__},
+    }
+
+
+def _initialized(client: Client, _params: NoParams) -> None:
+    client.ready = True
+
+
+def _ide_connected(client: Client, params: Connected) -> None:
+    client.pid = params.pid
+
+
+def _listed(tool: Tool[Any]) -> dict[str, object]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
+
+
+def _direct(tool: Tool[Any]) -> Method[Client, Any]:
+    def call(client: Client, params: Any) -> object:  # noqa: ANN401 - the tool's own type, checked by its decoder
+        _say(client, tool, params)
+        return tool.call(client.context, params)
+
+    return Method(tool.params, call)
+
+
+def _call_tool(registry: Registry, client: Client, call: CallTool) -> object:
+    tool = registry.get(call.name)
+    if tool is None:
+        raise InvalidParams(f"Unknown tool: {call.name}")
+    params = decode_params(tool.decode, call.arguments)
+    _say(client, tool, params)
+    try:
+        result = tool.call(client.context, params)
+    except Exception as error:  # noqa: BLE001 - a tool that fails says so in its result
+        return _failed(error)
+    return _tool_result_later(result) if inspect.isawaitable(result) else _tool_result(result)
+
+
+async def _tool_result_later(result: Awaitable[object]) -> _ToolResult:
+    try:
+        return _tool_result(await result)
+    except Exception as error:  # noqa: BLE001 - a tool that fails says so in its result
+        return _failed(error)
+
+
+def _tool_result(result: object) -> _ToolResult:
+    text = result if isinstance(result, str) else _encode(result).decode()
+    return _ToolResult([_Text(text)])
+
+
+def _failed(error: Exception) -> _ToolResult:
+    failure = failure_from(error)
+    incident = "" if isinstance(error, BridgeError) else f" ({failure.data})"
+    return _ToolResult([_Text(failure.message + incident)], is_error=True)
+
+
+def _say(client: Client, tool: Tool[Any], params: object) -> None:
+    client.says(tool.name if tool.says is None else tool.says(params))

@@ -1,0 +1,75 @@
+"""Where the bridge keeps its own things: state, sockets, settings.
+
+``platformdirs`` knows the rules of every system. Its import takes as long as the rest of the start together,
+so the rule of Linux, two lines, stands here as well; a test holds the two equal.
+
+It does not know what is kept, and nothing about the folders of Claude Code.
+"""
+
+import os
+import sys
+
+from ide_bridge.errors import SetupProblem
+
+__all__ = ["config_folder", "private_folder", "socket_folder", "state_folder", "workspace_folder"]
+
+_APP = "ide-bridge"
+_NAME_LIMIT = 200
+_SOCKET_PATH_LIMIT = 100
+
+
+def state_folder() -> str:
+    """The folder for what survives a restart."""
+    if sys.platform != "linux":
+        from platformdirs import user_state_dir  # noqa: PLC0415 - slow to import, see above
+
+        return user_state_dir(_APP, appauthor=False)
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def config_folder() -> str:
+    """The folder of the user's own settings."""
+    if sys.platform != "linux":
+        from platformdirs import user_config_dir  # noqa: PLC0415 - slow to import, see above
+
+        return user_config_dir(_APP, appauthor=False)
+    return _xdg("XDG_CONFIG_HOME", ".config")
+
+
+def workspace_folder(folder: str) -> str:
+    """The state folder of one workspace, named after its first folder so that a person knows which."""
+    name = folder.replace("%", "%25").replace("/", "%2F").replace("\\", "%5C").replace(":", "%3A")
+    if len(os.fsencode(name)) > _NAME_LIMIT:
+        import hashlib  # noqa: PLC0415 - slow to import, and few paths are that long
+
+        name = hashlib.sha256(os.fsencode(folder)).hexdigest()
+    return os.path.join(state_folder(), "workspaces", name)
+
+
+def socket_folder() -> str:
+    """A private folder whose path is short enough for a socket in it."""
+    folder = os.path.join(state_folder(), "sockets")
+    if len(os.fsencode(folder)) > _SOCKET_PATH_LIMIT - 12:
+        import tempfile  # noqa: PLC0415 - slow to import, and few homes are that deep
+
+        folder = os.path.join(tempfile.gettempdir(), f"{_APP}-{os.getuid()}")
+    return private_folder(folder)
+
+
+def private_folder(folder: str) -> str:
+    """Make a folder that only we can enter, or refuse one that others could change."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if os.name == "posix":
+        found = os.stat(folder)
+        if found.st_uid != os.getuid():
+            raise SetupProblem(f"{folder} belongs to another user; remove it or choose another place.")
+        if found.st_mode & 0o022:
+            raise SetupProblem(f"Others may write in {folder}; run: chmod go-w '{folder}'")
+    return folder
+
+
+def _xdg(variable: str, default: str) -> str:
+    base = os.environ.get(variable, "")
+    if not base.strip() or not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), default)
+    return os.path.join(base, _APP)
