@@ -3,21 +3,36 @@ DIR     ?= .
 PYTHON  ?= python3
 VENV    := .venv
 BIN     := $(VENV)/bin
-CACHE   := .cache
 READY   := $(VENV)/.ready
 TOOLS   := $(VENV)/.tools
+TESTS   ?= tests
 
-.PHONY: serve test check bench clean setup
+export PYTHONWARNDEFAULTENCODING := 1
+
+.PHONY: serve test check bench clean
 
 serve: $(READY)
-	@$(BIN)/ide-bridge serve "$(DIR)"
+	@exec $(BIN)/ide-bridge serve "$(DIR)"
 
-setup: $(TOOLS)
+test: $(TOOLS)
+	$(BIN)/python -m pytest $(TESTS)
 
-$(READY): pyproject.toml
+check: $(TOOLS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(TOOLS)
+	@$(BIN)/python -m tests.bench
+
+clean:
+	rm -rf $(VENV) .cache dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(READY): pyproject.toml .ci/setup
 	@.ci/setup venv "$(PYTHON)" "$(VENV)"
 	@touch $@
 
-$(TOOLS): $(READY) pyproject.toml
+$(TOOLS): $(READY)
 	@.ci/setup tools "$(VENV)"
 	@touch $@
