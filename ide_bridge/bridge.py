@@ -187,7 +187,7 @@ class Bridge:
         await self._local.start()
 
     def _commander(self) -> Client:
-        commander = Client(0, self._context, self._happening)
+        commander = Client(0, self._context.for_another(), self._happening)
         commander.name = "ide-bridge call"
         return commander
 

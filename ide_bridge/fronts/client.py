@@ -55,7 +55,7 @@ class Clients:
 
     def join(self) -> Client:
         """Someone connects."""
-        client = Client(next(self._numbers), self._context, self._happening)
+        client = Client(next(self._numbers), self._context.for_another(), self._happening)
         self._members[client.number] = client
         self._changed()
         return client

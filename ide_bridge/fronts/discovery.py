@@ -1,11 +1,13 @@
 """The rules by which Claude Code chooses a server, replayed over locks that were found.
 
-1. Locks lie in ``$CLAUDE_CONFIG_DIR/ide`` and ``~/.claude/ide``; the file's name is the port.
+1. Locks lie in ``$CLAUDE_CONFIG_DIR/ide`` and ``~/.claude/ide``, which count once if they are one folder; the
+   file's name is the port.
 2. A lock counts while its pid lives; one without a pid counts while its port answers.
 3. It matches if the CLI's real folder is one of its folders or lies below one, by whole components. The lock's
    folders are not resolved: a link matches nothing. Older CLIs do not compose Unicode either.
 4. In another editor's terminal only a lock whose pid is an ancestor of the CLI matches.
-5. ``CLAUDE_CODE_SSE_PORT`` names a lock that matches in spite of 3 and 4, and is taken before all others.
+5. ``CLAUDE_CODE_SSE_PORT`` names a lock that matches in spite of 3 and 4, and is taken before all others if it
+   is the only one of that port.
 6. Otherwise exactly one lock must match; of several none is taken, and nothing is said.
 7. ``transport`` must be ``ws``.
 
@@ -22,9 +24,21 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ide_bridge.fronts.lock import MARK, is_alive, read_lock
+from ide_bridge.fronts.lock import is_alive, read_lock
 
-__all__ = ["Finding", "FoundLock", "Here", "diagnose", "matching", "read_locks", "scanned_folders", "taken"]
+__all__ = [
+    "Finding",
+    "FoundLock",
+    "Here",
+    "Level",
+    "diagnose",
+    "distinct",
+    "matching",
+    "read_lock_file",
+    "read_locks",
+    "scanned_folders",
+    "taken",
+]
 
 Level = Literal["ok", "note", "warning", "error"]
 
@@ -50,7 +64,6 @@ class FoundLock(Struct, frozen=True):
     folders: tuple[str, ...]
     name: str
     transport: object
-    ours: bool
     modified: float
     exposed: bool
     alive: bool
@@ -60,12 +73,14 @@ class FoundLock(Struct, frozen=True):
     @property
     def counts(self) -> bool:
         """Whether the CLI takes it for a living server's (rule 2)."""
-        return self.port is not None and (self.listening if self.pid is None else self.alive)
+        return self.port is not None and (self.alive if self.pid else self.listening)
 
     @property
     def stale(self) -> bool:
         """Whether its server is gone for certain, even if another process has the pid by now."""
-        return self.pid is not None and (not self.alive or (self.reused and not self.listening))
+        # What is no process number (the CLI reads "12" as one, and 0 as none) proves nothing.
+        known = self.port is not None and type(self.pid) is int and self.pid > 0
+        return known and (not self.alive or (self.reused and not self.listening))
 
     @property
     def label(self) -> str:
@@ -92,7 +107,7 @@ class Here(Struct, frozen=True):
         """The setting by which the CLI believes itself in another editor's terminal, or nothing."""
         if self.environment.get("TERM_PROGRAM") == "vscode":
             return "TERM_PROGRAM=vscode"
-        if _on(self.environment.get("FORCE_CODE_TERMINAL")):
+        if self.environment.get("FORCE_CODE_TERMINAL"):
             return "FORCE_CODE_TERMINAL"
         if "jetbrains" in self.environment.get("TERMINAL_EMULATOR", "").lower():
             return "TERMINAL_EMULATOR"
@@ -103,7 +118,15 @@ def scanned_folders(here: Here) -> list[str]:
     """Where the CLI looks for locks (rule 1)."""
     usual = os.path.join(here.home, ".claude", "ide")
     chosen = here.environment.get("CLAUDE_CONFIG_DIR")
-    return list(dict.fromkeys([os.path.join(chosen, "ide"), usual] if chosen else [usual]))
+    return distinct([os.path.join(here.folder, chosen, "ide"), usual] if chosen else [usual])
+
+
+def distinct(folders: Iterable[str]) -> list[str]:
+    """Each folder once, under the first of its names."""
+    names: dict[str, str] = {}
+    for folder in folders:
+        names.setdefault(os.path.realpath(folder), os.path.normpath(folder))
+    return list(names.values())
 
 
 def read_locks(folder: str) -> list[FoundLock]:
@@ -112,8 +135,31 @@ def read_locks(folder: str) -> list[FoundLock]:
         names = [name for name in os.listdir(folder) if name.endswith(".lock")]
     except FileNotFoundError:
         return []
-    found = [lock for name in sorted(names) for lock in _found(os.path.join(folder, name))]
-    return sorted(found, key=lambda lock: -lock.modified)
+    read = (read_lock_file(os.path.join(folder, name)) for name in sorted(names))
+    return sorted((lock for lock in read if lock), key=lambda lock: -lock.modified)
+
+
+def read_lock_file(path: str) -> FoundLock | None:
+    """Read one lock; nothing if it is gone by now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    # A pipe or a device under a lock's name would keep its reader waiting for ever.
+    fields = read_lock(path) if stat.S_ISREG(status.st_mode) else {}
+    stem = os.path.basename(path).removesuffix(".lock")
+    pid, name = fields.get("pid"), fields.get("ideName")
+    return FoundLock(
+        path=path,
+        port=int(stem) if _is_port(stem) else None,
+        pid=pid,
+        folders=_texts(fields.get("workspaceFolders")),
+        name=name if isinstance(name, str) else "",
+        transport=fields.get("transport"),
+        modified=status.st_mtime,
+        exposed=os.name == "posix" and bool(status.st_mode & 0o077) and "authToken" in fields,
+        alive=is_alive(pid),
+    )
 
 
 def matching(locks: Iterable[FoundLock], here: Here) -> list[FoundLock]:
@@ -125,46 +171,25 @@ def matching(locks: Iterable[FoundLock], here: Here) -> list[FoundLock]:
 def taken(matches: Sequence[FoundLock], here: Here) -> FoundLock | None:
     """The one that it would take without asking (rules 5 and 6)."""
     chosen = [lock for lock in matches if str(lock.port) == here.chosen_port]
-    if chosen:
-        return chosen[0]
-    return matches[0] if len(matches) == 1 else None
+    only = chosen if len(chosen) == 1 else matches
+    return only[0] if len(only) == 1 else None
 
 
 def diagnose(locks: Sequence[FoundLock], here: Here) -> list[Finding]:
     """Everything that can be said without talking to a server."""
     matches = matching(locks, here)
-    choice = taken(matches, here)
-    level: Level = "note" if choice else "error"
     return [
-        *_choice(locks, matches, choice, here),
-        *(found for lock in locks for found in _refusal(lock, here, matches, level)),
+        *_choice(locks, matches, here),
+        *(found for lock in locks for found in _refusal(lock, here, locks, matches)),
         *(found for lock in matches for found in _flaws(lock, here)),
         *_environment(here),
     ]
 
 
-def _found(path: str) -> Iterator[FoundLock]:
-    with suppress(OSError):
-        status = os.stat(path)
-        # A pipe or a device under a lock's name would keep its reader waiting for ever.
-        fields = read_lock(path) if stat.S_ISREG(status.st_mode) else {}
-        stem = os.path.basename(path).removesuffix(".lock")
-        folders = fields.get("workspaceFolders")
-        name = fields.get("ideName")
-        yield FoundLock(
-            path=path,
-            port=int(stem) if _is_port(stem) else None,
-            pid=fields.get("pid"),
-            folders=tuple(entry for entry in folders if isinstance(entry, str) and entry)
-            if isinstance(folders, list)
-            else (),
-            name=name if isinstance(name, str) else "",
-            transport=fields.get("transport"),
-            ours=fields.get("writtenBy") == MARK,
-            modified=status.st_mtime,
-            exposed=os.name == "posix" and bool(status.st_mode & 0o077) and "authToken" in fields,
-            alive=is_alive(fields.get("pid")),
-        )
+def _texts(entries: object) -> tuple[str, ...]:
+    return (
+        tuple(entry for entry in entries if isinstance(entry, str) and entry) if isinstance(entries, list) else ()
+    )
 
 
 def _is_port(text: str) -> bool:
@@ -202,16 +227,14 @@ def _resolved(folders: Iterable[str]) -> Iterator[str]:
             yield os.path.realpath(folder)
 
 
-def _choice(
-    locks: Sequence[FoundLock], matches: Sequence[FoundLock], choice: FoundLock | None, here: Here
-) -> Iterator[Finding]:
-    scanned = scanned_folders(here)
+def _choice(locks: Sequence[FoundLock], matches: Sequence[FoundLock], here: Here) -> Iterator[Finding]:
+    choice, scanned = taken(matches, here), scanned_folders(here)
     start = f"Start one with: ide-bridge serve {shlex.quote(here.folder)}"
     if choice:
         yield Finding("match", "ok", choice.path, f"The CLI takes {choice.label} for {here.folder}.")
     elif matches:
         yield _several(matches, here)
-    elif not any(lock.counts and os.path.dirname(lock.path) in scanned for lock in locks):
+    elif not any(_served(lock) and os.path.dirname(lock.path) in scanned for lock in locks):
         places = " or ".join(scanned)
         yield Finding("no-lock", "error", here.folder, f"No living server has a lock in {places}.", start)
     if here.chosen_port and here.chosen_port not in [str(lock.port) for lock in matches]:
@@ -230,25 +253,37 @@ def _several(matches: Sequence[FoundLock], here: Here) -> Finding:
     return Finding("several", "error", here.folder, text, fix)
 
 
-def _refusal(lock: FoundLock, here: Here, matches: Sequence[FoundLock], level: Level) -> Iterator[Finding]:
+def _refusal(
+    lock: FoundLock, here: Here, locks: Sequence[FoundLock], matches: Sequence[FoundLock]
+) -> Iterator[Finding]:
     """Why the CLI does not take this lock: the first rule that fails."""
+    level: Level = "note" if matches else "error"
     if lock.port is None:
         text = "The file's name is not a port, so the CLI cannot use this lock."
         yield Finding("lock-name", "warning", lock.path, text, f"Delete it: rm {shlex.quote(lock.path)}")
     elif lock.stale:
-        yield _dead(lock, "error" if lock in matches or level == "error" else "warning")
-    elif not lock.counts:
-        text = f"The lock has no pid, and nothing listens on port {lock.port}."
-        fix = "Nothing is lost: the CLI deletes this lock at its next start."
-        yield Finding("garbage", level, lock.path, text, fix)
+        wanted = lock in matches or (not matches and _holds(lock.folders, here.folder))
+        yield _dead(lock, "error" if wanted else "warning")
     elif lock in matches:
         return
+    elif not lock.counts or not lock.folders:
+        yield _garbage(lock)
     elif os.path.dirname(lock.path) not in scanned_folders(here):
-        yield from _unscanned(lock, here, matches, level)
+        yield from _unscanned(lock, here, locks, level)
     elif _holds(lock.folders, here.folder):
         yield _terminal(lock, here, level)
     else:
         yield _elsewhere(lock, here, level)
+
+
+def _served(lock: FoundLock) -> bool:
+    return lock.counts and not lock.stale and bool(lock.folders)
+
+
+def _garbage(lock: FoundLock) -> Finding:
+    text = f"The lock cannot be understood, or names no {'folder' if lock.counts else 'living process'}."
+    fix = f"If its server is gone, delete it: rm {shlex.quote(lock.path)}"
+    return Finding("garbage", "warning", lock.path, text, fix)
 
 
 def _dead(lock: FoundLock, level: Level) -> Finding:
@@ -264,8 +299,10 @@ def _dead(lock: FoundLock, level: Level) -> Finding:
     return Finding("dead-pid", level, lock.path, text, fix)
 
 
-def _unscanned(lock: FoundLock, here: Here, matches: Sequence[FoundLock], level: Level) -> Iterator[Finding]:
-    if any(match.port == lock.port for match in matches) or not _holds(lock.folders, here.folder):
+def _unscanned(lock: FoundLock, here: Here, locks: Sequence[FoundLock], level: Level) -> Iterator[Finding]:
+    scanned = scanned_folders(here)
+    seen = any(other.port == lock.port and os.path.dirname(other.path) in scanned for other in locks)
+    if seen or not _holds(lock.folders, here.folder):
         return
     text = f"{lock.label} serves this folder, but the CLI does not look in {os.path.dirname(lock.path)}."
     fix = "Start server and CLI with the same CLAUDE_CONFIG_DIR, or without one."
@@ -333,15 +370,13 @@ def _environment(here: Here) -> Iterator[Finding]:
 
 
 def _proxy(environment: Mapping[str, str]) -> Iterator[Finding]:
-    lower = {name.lower(): value for name, value in environment.items() if value}
-    names = [name for name in ("http_proxy", "all_proxy") if name in lower]
-    exempt = {host.strip() for host in lower.get("no_proxy", "").split(",")}
-    if names and not exempt & {"*", "127.0.0.1"}:
-        text = (
-            f"{names[0].upper()} is set and NO_PROXY leaves out 127.0.0.1: the CLI may ask the proxy for the port."
-        )
-        fix = 'Run: export NO_PROXY="127.0.0.1,localhost${NO_PROXY:+,$NO_PROXY}"'
-        yield Finding("proxy", "warning", names[0].upper(), text, fix)
+    wanted = ("http_proxy", "https_proxy", "all_proxy")
+    names = [name for name, value in sorted(environment.items()) if value and name.lower() in wanted]
+    exempt = "no_proxy" if environment.get("no_proxy") else "NO_PROXY"
+    if names and not {"*", "127.0.0.1"} & set(environment.get(exempt, "").replace(",", " ").split()):
+        text = f"{names[0]} is set and {exempt} leaves out 127.0.0.1: the CLI may ask the proxy for the port."
+        fix = f'Run: export {exempt}="127.0.0.1,localhost${{{exempt}:+,${exempt}}}"'
+        yield Finding("proxy", "warning", names[0], text, fix)
 
 
 def _on(setting: str | None) -> bool:

@@ -1,13 +1,15 @@
 """The six methods of a workspace: read, write, list, and what is open.
 
 Paths in results are as ``listFiles`` prints them. A file with unsaved changes in an editor is answered from its
-buffer, because that is what the user sees, and is never overwritten behind his back.
+buffer, because that is what the user sees, and is never overwritten behind his back. Neither is a file that
+changed on disk since the client read it.
 
 It does not know how a client asked: as a method or as a tool.
 """
 
 import inspect
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -16,6 +18,7 @@ from msgspec import Meta, Raw
 from ide_bridge.errors import FileProblem
 from ide_bridge.tools.registry import Context, tool
 from ide_bridge.wire.dispatch import NoParams
+from ide_bridge.workspace.files import OpenText, Stamp
 from ide_bridge.workspace.places import Place
 
 __all__ = ["TOOLS"]
@@ -48,7 +51,7 @@ def read_file(context: Context, params: ReadFile) -> str | Awaitable[str]:
     place = context.workspace.locate(params.path)
     if "dirty" in context.editor.features:
         return _read_as_seen(context, place)
-    return context.workspace.read(place)
+    return _read_from_disk(context, place)
 
 
 @tool("writeFile", WriteFile, says=lambda params: f"writes {params.path}")
@@ -57,7 +60,9 @@ async def write_file(context: Context, params: WriteFile) -> bool:
     place = context.workspace.locate(params.path)
     if await _unsaved(context, place) is not None:
         raise FileProblem("failed to write file: It has unsaved changes in the editor; save or discard them first")
-    await context.workspace.write(place, params.content)
+    async with context.seen.turn(place):
+        stamp = await context.workspace.write(place, params.content, expected=context.seen.expected(place))
+        context.seen.written(place, stamp)
     return True
 
 
@@ -101,9 +106,37 @@ TOOLS = (read_file, write_file, list_files, get_workspace_info, get_open_files, 
 
 async def _read_as_seen(context: Context, place: Place) -> str:
     if (buffer := await _unsaved(context, place)) is not None:
+        with suppress(FileProblem), _open(context, place) as on_disk:
+            context.seen.read(place, on_disk.stamp)  # once it is saved it is another file, with perhaps more in it
         return buffer
-    text = context.workspace.read(place)
+    text = _read_from_disk(context, place)
     return await text if inspect.isawaitable(text) else text
+
+
+def _read_from_disk(context: Context, place: Place) -> str | Awaitable[str]:
+    text = _open(context, place)
+    content = context.workspace.read(text)
+    if isinstance(content, str):
+        context.seen.read(place, text.stamp)
+        return content
+    return _read_large(context, place, text.stamp, content)
+
+
+async def _read_large(context: Context, place: Place, stamp: Stamp, content: Awaitable[str]) -> str:
+    before = context.seen.expected(place)
+    text = await content
+    if context.seen.expected(place) == before:  # else the client has written meanwhile, and knows better
+        context.seen.read(place, stamp)
+    return text
+
+
+def _open(context: Context, place: Place) -> OpenText:
+    try:
+        return context.workspace.open_text(place)
+    except FileProblem as problem:
+        if isinstance(problem.__cause__, FileNotFoundError):
+            context.seen.missing(place)
+        raise
 
 
 async def _unsaved(context: Context, place: Place) -> str | None:

@@ -17,6 +17,7 @@ import msgspec
 
 from ide_bridge.editor.interface import Editor
 from ide_bridge.errors import SetupProblem
+from ide_bridge.tools.seen import Seen
 from ide_bridge.workspace.workspace import Workspace
 
 __all__ = ["Context", "Registry", "Tool", "tool", "tool_from_function"]
@@ -28,10 +29,15 @@ GROUP = "ide_bridge.tools"
 
 
 class Context(msgspec.Struct):
-    """What a tool works on."""
+    """What a tool works on, for one client."""
 
     workspace: Workspace
     editor: Editor
+    seen: Seen = msgspec.field(default_factory=Seen)
+
+    def for_another(self) -> "Context":
+        """The same for a client that has seen nothing yet."""
+        return Context(self.workspace, self.editor)
 
 
 class Tool(Generic[P]):

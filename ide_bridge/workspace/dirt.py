@@ -16,7 +16,7 @@ class Suspects:
 
     folders: set[str] = field(default_factory=set)
     replaced: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
+    written: dict[str, None] = field(default_factory=dict)
     index: bool = False
     everything: bool = False
 
@@ -48,7 +48,8 @@ class Dirt:
     def written(self, path: str) -> None:
         """A file has other content."""
         with self._lock:
-            self._suspects.written.add(path)
+            self._suspects.written.pop(path, None)
+            self._suspects.written[path] = None
         self._stir()
 
     def index(self) -> None:

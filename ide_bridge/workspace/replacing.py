@@ -24,9 +24,9 @@ from typing import NamedTuple
 from ide_bridge.errors import FileProblem
 from ide_bridge.workspace.beneath import Folder, irregular
 
-__all__ = ["Old", "Stamp", "replace"]
+__all__ = ["UNFINISHED", "Old", "Stamp", "replace"]
 
-_ENDING = ".ide-bridge-tmp"
+UNFINISHED = ".ide-bridge-tmp"
 _LEFTOVER = re.compile(r"\.([0-9]+)-[0-9a-f]{8}(?:-([0-9]+))?\.ide-bridge-tmp")
 
 # Two threads that overwrite one file in place would mix their texts.
@@ -70,7 +70,7 @@ class Old(NamedTuple):
 
 def replace(folder: Folder, name: str, data: bytes, old: Old | None, expected: Stamp | None) -> Stamp:
     """Make `data` the contents of `name`; with `expected`, only if the file is still in that state."""
-    temporary = f".{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
+    temporary = f".{os.getpid()}-{secrets.token_hex(4)}{UNFINISHED}"
     try:
         descriptor = folder.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if old else 0o666)
     except PermissionError:
@@ -140,7 +140,7 @@ def _renamed(folder: Folder, temporary: str, name: str) -> bool:
 
 
 def _overwrite_with_copy(folder: Folder, name: str, data: bytes, temporary: str) -> Stamp:
-    copy = temporary.removesuffix(_ENDING) + f"-{folder.look_at(name).st_ino}{_ENDING}"
+    copy = temporary.removesuffix(UNFINISHED) + f"-{folder.look_at(name).st_ino}{UNFINISHED}"
     folder.rename(temporary, copy)
     folder.sync()
     stamp = _overwrite(folder, name, data)

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from ide_bridge.workspace.ignore import Rules
+from ide_bridge.workspace.replacing import UNFINISHED
 from ide_bridge.workspace.repository import Repository, Standing, find, git_folder, read_rules
 
 __all__ = ["Delta", "Tree", "Watching"]
@@ -36,6 +37,12 @@ class Delta(NamedTuple):
 
     created: set[str]
     deleted: set[str]
+
+    def then(self, later: "Delta") -> "Delta":
+        """Join what happened with what happened afterwards."""
+        created = (self.created - later.deleted) | (later.created - self.deleted)
+        deleted = (self.deleted - later.created) | (later.deleted - self.created)
+        return Delta(created, deleted)
 
 
 class _Folder:
@@ -65,16 +72,10 @@ class Tree:
         self._forced: set[str] = set()
         self._forced_folders: set[str] = set()
         self._unreadable: set[str] = set()
-
-    def rebuild(self) -> Delta:
-        """Read everything anew, and tell what that changed."""
-        before = self._paths()
-        self.build()
-        after = self._paths()
-        return Delta(after - before, before - after)
+        self._stopped = False
 
     def build(self) -> None:
-        """Read everything."""
+        """Read everything, anew if need be."""
         self._drop("")
         self.repository = find(self.root)
         self._top_place, self._standing = "", Standing()
@@ -112,17 +113,33 @@ class Tree:
         files.sort()
         return files
 
-    def lists(self, path: str) -> bool:
-        """Say whether a file is listed."""
-        folder = self._folders.get(_parent(path))
-        return folder is not None and path in folder.files
+    def listed(self, paths: Iterable[str]) -> set[str]:
+        """Return those of the paths that are listed files."""
+        asked: dict[str, set[str]] = {}
+        for path in paths:
+            asked.setdefault(_parent(path), set()).add(path)
+        known = ((self._folders.get(folder), files) for folder, files in asked.items())
+        return {path for folder, files in known if folder is not None for path in files.intersection(folder.files)}
+
+    def sources(self) -> list[str]:
+        """Name the files outside the tree whose change may change all of it."""
+        if self.repository is not None:
+            return self.repository.sources(self._top_place)
+        # A repository that is being made becomes one piece by piece.
+        return [os.path.join(self.root, ".git", part) for part in ("HEAD", "objects", "refs")]
+
+    @property
+    def index(self) -> str | None:
+        """The file in which git notes what is tracked."""
+        return None if self.repository is None else os.path.join(self.repository.git_dir, "index")
+
+    def stop(self) -> None:
+        """Give up reading the disk; may be called in any thread."""
+        self._stopped = True
 
     def close(self) -> None:
         """Forget everything and end the watches."""
         self._drop("")
-
-    def _paths(self) -> set[str]:
-        return {path for folder in self._folders.values() for path in folder.files}
 
     def _rescan(self, path: str, delta: Delta) -> None:
         before = self._folders.get(path)
@@ -158,7 +175,7 @@ class Tree:
     def _walk(self, start: list[tuple[str, Rules, bool]]) -> list[str]:
         """Enter folders and all below them; return the files found."""
         found: list[str] = []
-        while start:
+        while start and not self._stopped:
             path, rules, hidden = start.pop()
             folder = self._read(path, rules, hidden=hidden)
             if folder is not None:
@@ -251,7 +268,10 @@ def _entries(place: str) -> tuple[list[str], list[str]]:
                 files.append(entry.name)
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(f"{entry.name}/")
-    if not "".join(files + folders).isascii():
+    names = "/".join(files + folders)
+    if UNFINISHED in names:
+        files = [name for name in files if not name.endswith(UNFINISHED)]
+    if not names.isascii():
         return list(filter(_is_text, files)), list(filter(_is_text, folders))
     return files, folders
 

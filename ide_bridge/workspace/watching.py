@@ -331,8 +331,8 @@ class _ObserverGround(Ground):
             self._watch = None
 
     def _happened(self, event: "FileSystemEvent") -> None:
-        for path in filter(None, (event.src_path, event.dest_path)):
-            relative = os.path.relpath(os.fsdecode(path), self.path).replace(os.sep, "/")
+        for path in filter(None, map(os.fsdecode, (event.src_path, event.dest_path))):
+            relative = os.path.relpath(path, self.path).replace(os.sep, "/")
             if not relative.startswith("../"):
                 self._note(relative, event)
 

@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Sequence
 
-from ide_bridge.workspace.files import Files, OpenText
+from ide_bridge.workspace.files import Files, OpenText, Stamp
 from ide_bridge.workspace.guard import Guard
 from ide_bridge.workspace.listing import Listing
 from ide_bridge.workspace.places import Place
@@ -48,14 +48,17 @@ class Workspace:
         """Turn what a client calls a path into a place inside, or refuse it."""
         return self.guard.locate(path)
 
-    def read(self, place: Place) -> str | Awaitable[str]:
-        """Give the text of a file; a large one is read in a thread."""
-        text = self.files.open_text(place)
+    def open_text(self, place: Place) -> OpenText:
+        """Open a file to be read."""
+        return self.files.open_text(place)
+
+    def read(self, text: OpenText) -> str | Awaitable[str]:
+        """Give the text of an open file; a large one is read in a thread."""
         return text.read() if text.size <= IN_PLACE_LIMIT else _read_later(text)
 
-    async def write(self, place: Place, content: str) -> None:
-        """Make `content` the text of a file."""
-        await asyncio.to_thread(self.files.write, place, content)
+    async def write(self, place: Place, content: str, *, expected: Stamp | None = None) -> Stamp:
+        """Make `content` the text of a file, if it is still in the expected state."""
+        return await asyncio.to_thread(self.files.write, place, content, expected=expected)
 
     def shown(self, path: str) -> str | None:
         """How clients name a file: relative to its root, as ``listFiles`` prints it; ``None`` outside."""

@@ -1,0 +1,218 @@
+"""Listing: the files of a workspace, listed as git would, and told of when they change.
+
+This is the face the event loop sees; threads of its own do the reading. Before `start`, every question reads
+the disk anew. After it, an answer is at hand until something stirs, and what stirs is looked at right away, so
+that it is usually known before somebody asks.
+
+It does not know how folders are read or watched, what a client is, or what may be shared.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+
+from ide_bridge.workspace.index import Change, Index
+from ide_bridge.workspace.patterns import selector
+from ide_bridge.workspace.watching import Watcher, open_watcher
+
+__all__ = ["Change", "Listing"]
+
+T = TypeVar("T")
+
+_CACHE_BYTES = 16 * 1024 * 1024
+_CACHE_ENTRIES = 256
+_TOLD_AT_ONCE = 256
+_LONGEST_PAUSE = 1.0
+
+
+class Listing:
+    """The files of some roots, absolute and real; paths of the second and further ones begin with their name."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        self._folders = list(folders)
+        self._since: float | None = time.time()
+        self._index = Index(self._folders, self._stirred)
+        self._future_index: Index | None = None
+        self._watcher: Watcher | None = None
+        self._pool = ThreadPoolExecutor(2, "ide-bridge-listing")
+        self._turn = threading.Lock()
+        self._reading = False
+        self._closed = False
+        self._took = 0.0
+        self._queue_lock = threading.Lock()
+        self._queued: dict[str, Future[bytes]] = {}
+        self._encoded: dict[str, bytes] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._subscribers: list[Callable[[Change], None]] = []
+
+    @property
+    def notice(self) -> str | None:
+        """What the user should know when watching is not what it could be, and what to do."""
+        return self._watcher.notice if self._watcher else None
+
+    def encoded_at_hand(self, pattern: str = "") -> bytes | None:
+        """Give what `encoded` would, if that needs no waiting."""
+        return self._encoded.get(pattern) if self._is_fresh() else None
+
+    def count_at_hand(self) -> int | None:
+        """Give what `count` would, if that needs no waiting."""
+        return len(self._index.paths) if self._is_fresh() else None
+
+    async def encoded(self, pattern: str = "") -> bytes:
+        """List the files that `pattern` means, sorted, as a JSON array."""
+        selector(pattern)
+        known = self.encoded_at_hand(pattern)
+        return known if known is not None else await self._queue(pattern)
+
+    async def files(self, pattern: str = "") -> list[str]:
+        """List the files that `pattern` means, sorted."""
+        return await self._run(self._select, pattern)
+
+    async def count(self) -> int:
+        """Count all files."""
+        known = self.count_at_hand()
+        return known if known is not None else len(await self._run(self._select, ""))
+
+    def subscribe(self, callback: Callable[[Change], None]) -> Callable[[], None]:
+        """Have a function called, on the event loop, for every change of a listed file; returns how to end it."""
+        self._subscribers.append(callback)
+        return lambda: self._subscribers.remove(callback)
+
+    def suspect(self, path: str) -> None:
+        """Be told that a file was just written, so that the next answer has it."""
+        self._index.suspect(path)
+
+    async def start(self) -> None:
+        """Begin to watch."""
+        self._loop = asyncio.get_running_loop()
+        await self._run(self._watch, self._folders)
+
+    async def set_folders(self, folders: Sequence[str]) -> None:
+        """Let folders join or leave."""
+        self._folders = list(folders)
+        if self._loop is not None:
+            await self._run(self._watch, self._folders)
+        else:
+            self._index = Index(self._folders, self._stirred)
+
+    async def close(self) -> None:
+        """End every watch and thread; a reading under way is given up."""
+        self._closed = True
+        if self._look is not None:
+            self._look.cancel()
+        for index in filter(None, (self._index, self._future_index)):
+            index.stop()
+        await asyncio.to_thread(self._close)
+
+    # -- on the event loop ---------------------------------------------------------------------------------
+
+    def _is_fresh(self) -> bool:
+        return not self._reading and not self._index.stirred
+
+    async def _run(self, job: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, job, *arguments)
+
+    def _queue(self, pattern: str) -> "asyncio.Future[bytes]":
+        """Share a reading that has not begun yet among all who want the same."""
+        with self._queue_lock:
+            if pattern not in self._queued:
+                self._queued[pattern] = self._pool.submit(self._encode, pattern)
+            return asyncio.shield(asyncio.wrap_future(self._queued[pattern]))
+
+    def _look_soon(self) -> None:
+        """Look at what stirs at once, but for no more than half of the time."""
+        if self._look is None and self._loop is not None and not self._closed:
+            self._look = self._loop.call_later(min(self._took, _LONGEST_PAUSE), self._look_now)
+
+    def _look_now(self) -> None:
+        self._look = None
+        if self._index.watched and self._index.stirred and not self._closed:
+            self._pool.submit(self._select, "")
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        """Tell subscribers; of many changes some at a time, so that others have their turn in between."""
+        for change in changes[:_TOLD_AT_ONCE]:
+            for callback in tuple(self._subscribers):
+                callback(change)
+        if len(changes) > _TOLD_AT_ONCE and self._loop is not None:
+            self._loop.call_soon(self._tell, changes[_TOLD_AT_ONCE:])
+
+    # -- in any thread -------------------------------------------------------------------------------------
+
+    def _stirred(self) -> None:
+        self._soon(self._look_soon)
+
+    def _soon(self, callback: Callable[..., object], *arguments: object) -> None:
+        if self._loop is not None and not self._closed:
+            with contextlib.suppress(RuntimeError):  # the loop is closed already
+                self._loop.call_soon_threadsafe(callback, *arguments)
+
+    # -- in a thread of our own ----------------------------------------------------------------------------
+
+    def _encode(self, pattern: str) -> bytes:
+        with self._queue_lock:
+            del self._queued[pattern]
+        with self._turn:
+            self._refresh()
+            encoded = self._encoded.get(pattern)
+            if encoded is None:
+                encoded = msgspec.json.encode(selector(pattern)(self._index.paths))
+                self._remember(pattern, encoded)
+            return encoded
+
+    def _select(self, pattern: str) -> list[str]:
+        with self._turn:
+            self._refresh()
+            return selector(pattern)(self._index.paths)
+
+    def _refresh(self) -> None:
+        if not self._index.stirred:
+            return
+        began = time.monotonic()
+        self._reading = True
+        try:
+            changes = self._index.refresh()
+            self._encoded.clear()
+        finally:
+            self._reading = False
+        self._took = time.monotonic() - began
+        self._soon(self._tell, changes)
+
+    def _remember(self, pattern: str, encoded: bytes) -> None:
+        if not self._index.watched:
+            return
+        self._encoded[pattern] = encoded
+        size = sum(map(len, self._encoded.values()))
+        for oldest in list(self._encoded)[:-1]:
+            if size <= _CACHE_BYTES and len(self._encoded) <= _CACHE_ENTRIES:
+                break
+            size -= len(self._encoded.pop(oldest))
+
+    def _watch(self, folders: Sequence[str]) -> None:
+        """Read all folders while watching them, then let that take the place of what was known so far."""
+        if self._watcher is None:
+            self._watcher = open_watcher()
+        index = self._future_index = Index(folders, self._stirred, self._watcher)
+        if self._closed:
+            index.stop()
+        changes = index.refresh(self._since)
+        self._since = None
+        with self._turn:
+            former, self._index = self._index, index
+            self._encoded.clear()
+            former.close()
+        self._soon(self._tell, changes)
+        self._stirred()
+
+    def _close(self) -> None:
+        self._pool.shutdown()
+        self._index.close()
+        if self._watcher is not None:
+            self._watcher.close()

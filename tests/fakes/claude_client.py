@@ -1,0 +1,159 @@
+"""The CLI's end of the socket: speaks as Claude Code does, over a real WebSocket.
+
+It does not know the bridge's insides: it has a port, a token, and what the wire carries. ``knock`` is for those
+who have no manners: it sends the head of a request as it is given and tells how it was answered.
+"""
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiohttp import ClientSession, ClientWebSocketResponse, WSMsgType
+
+from ide_bridge.bridge import Bridge
+
+__all__ = ["TOKEN_HEADER", "ClaudeClient", "Refused", "connect", "connect_to", "knock", "upgrade_head"]
+
+TOKEN_HEADER = "X-Claude-Code-Ide-Authorization"
+PATIENCE = 10.0
+CLI_LIMIT = 16 * 1024 * 1024
+
+
+class Refused(Exception):
+    """The answer was an error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class ClaudeClient:
+    """One connected CLI."""
+
+    def __init__(self, socket: ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self._ids = itertools.count()
+
+    async def initialize(self, version: str = "2025-11-25", name: str = "claude-code") -> Any:
+        """The CLI's first words, in its order; gives the answer to ``initialize``."""
+        info = {"name": name, "version": "2.1.326", "title": "Claude Code"}
+        params = {"protocolVersion": version, "capabilities": {"roots": {"listChanged": True}}, "clientInfo": info}
+        answer = await self.request("initialize", params)
+        await self.notify("notifications/initialized")
+        await self.notify("ide_connected", {"pid": 4711})
+        return answer
+
+    async def request(self, method: str, params: object = None) -> Any:
+        """Ask and wait for the answer; an error raises ``Refused``."""
+        asked = await self.ask(method, params)
+        return result_of(await self.receive(), asked)
+
+    async def ask(self, method: str, params: object = None) -> int:
+        """Ask without waiting; gives the id."""
+        asked = next(self._ids)
+        await self._send({"id": asked, "method": method}, params)
+        return asked
+
+    async def notify(self, method: str, params: object = None) -> None:
+        await self._send({"method": method}, params)
+
+    async def call_tool(self, name: str, arguments: object = None) -> Any:
+        given = {} if arguments is None else {"arguments": arguments}
+        return await self.request("tools/call", {"name": name, **given, "_meta": {"progressToken": 1}})
+
+    async def say(self, message: str | bytes) -> Any:
+        """Send a message as it is, text as a text frame and bytes as a binary one; gives the answer."""
+        if isinstance(message, str):
+            await self.socket.send_str(message)
+        else:
+            await self.socket.send_bytes(message)
+        return await self.receive()
+
+    async def receive(self) -> Any:
+        """The next message of the bridge, decoded."""
+        message = await self.socket.receive(PATIENCE)
+        assert message.type is WSMsgType.TEXT, f"not a message: {message}"
+        return json.loads(message.data)
+
+    async def closed(self) -> int | None:
+        """Wait until the bridge has closed; gives the close code."""
+        while (message := await self.socket.receive(PATIENCE)).type is WSMsgType.TEXT:
+            pass
+        assert message.type in {WSMsgType.CLOSE, WSMsgType.CLOSED, WSMsgType.CLOSING}, message
+        return self.socket.close_code
+
+    async def _send(self, message: dict[str, object], params: object) -> None:
+        given = {} if params is None else {"params": params}
+        await self.socket.send_str(json.dumps({"jsonrpc": "2.0", **message, **given}))
+
+
+def result_of(answer: Any, asked: object) -> Any:
+    """The result in an answer to that id."""
+    assert answer["jsonrpc"] == "2.0"
+    assert answer["id"] == asked
+    if "error" in answer:
+        assert "result" not in answer
+        raise Refused(**answer["error"])
+    return answer["result"]
+
+
+@asynccontextmanager
+async def connect(port: int, token: str) -> AsyncIterator[ClaudeClient]:
+    """Connect as the CLI does."""
+    headers = {TOKEN_HEADER: token, "User-Agent": "claude-code/2.1.326 (cli)"}
+    async with (
+        ClientSession() as session,
+        session.ws_connect(
+            f"http://127.0.0.1:{port}/", headers=headers, protocols=("mcp",), compress=15, max_msg_size=CLI_LIMIT
+        ) as socket,
+    ):
+        assert socket.protocol == "mcp", "the CLI drops a server that does not speak mcp"
+        yield ClaudeClient(socket)
+
+
+def connect_to(bridge: Bridge) -> Any:
+    """Connect to a bridge of this process."""
+    return connect(bridge.port, Path(bridge.token_file).read_text(encoding="ascii"))
+
+
+class Answer(NamedTuple):
+    """What came back before any WebSocket was spoken."""
+
+    status: int
+    head: str
+    body: str
+
+
+def upgrade_head(port: int, *headers: str, host: str | None = None) -> list[str]:
+    """The lines with which a WebSocket begins, and further ones."""
+    return [
+        "GET / HTTP/1.1",
+        f"Host: {host or f'127.0.0.1:{port}'}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol: mcp",
+        *headers,
+    ]
+
+
+async def knock(port: int, lines: Iterable[str]) -> Answer:
+    """Send these lines as the head of a request; gives status, head and body of the answer."""
+    async with asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write("".join(f"{line}\r\n" for line in [*lines, ""]).encode("latin-1"))
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            length = next((line[15:] for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0)
+            body = (await reader.readexactly(int(length))).decode()
+        finally:
+            writer.close()
+            await writer.wait_closed()
+    return Answer(int(head.split()[1]), head, body)
