@@ -3,8 +3,7 @@
 The public names are imported when they are first used, so that importing the package costs nothing.
 """
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as `typing` has it, whose import takes as long as all else until the lock stands
 if TYPE_CHECKING:
     from ide_bridge.bridge import Bridge
     from ide_bridge.editor.interface import Editor

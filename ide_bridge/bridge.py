@@ -22,7 +22,7 @@ from ide_bridge.editor.interface import Editor
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.claim import Claim
 from ide_bridge.fronts.claude import ClaudeFront
-from ide_bridge.fronts.client import Client, Clients
+from ide_bridge.fronts.client import Client, Clients, Happening
 from ide_bridge.fronts.gate import host_gate
 from ide_bridge.fronts.local import LocalFront
 from ide_bridge.fronts.mcp import mcp_methods
@@ -36,6 +36,7 @@ __all__ = ["Bridge"]
 logger = logging.getLogger(__name__)
 
 _LOCK_CHECK_SECONDS = 1.0
+_PREPARE_DELAY_SECONDS = 0.005
 _WATCH_DELAY_SECONDS = 0.25
 _SHUTDOWN_SECONDS = 2.0
 
@@ -50,7 +51,7 @@ class Bridge:
         editor: Editor | None = None,
         claim: Claim | None = None,
         linger: float | None = None,
-        happening: Callable[[str, str], None] = lambda _who, _what: None,
+        happening: Happening = None,
     ) -> None:
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
         self.editor = editor or FolderEditor(self.workspace.listing)
@@ -180,10 +181,12 @@ class Bridge:
         self._local = LocalFront(claim.socket_path, Dispatcher({**methods, **steering}), self._commander)
         application = web.Application(middlewares=[host_gate(claim.port)])
         self._front.add_routes(application.router)
-        self._runner = web.AppRunner(application, handle_signals=False, access_log=None)
+        self._runner = web.AppRunner(
+            application, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS
+        )
         await self._runner.setup()
         listener = socket.socket(fileno=claim.detach_listener())
-        await web.SockSite(self._runner, listener, shutdown_timeout=_SHUTDOWN_SECONDS).start()
+        await web.SockSite(self._runner, listener).start()
         await self._local.start()
 
     def _commander(self) -> Client:
@@ -196,21 +199,28 @@ class Bridge:
             await asyncio.sleep(_LOCK_CHECK_SECONDS)
             with contextlib.suppress(OSError, SetupProblem):
                 if self._claimed.lock.restore():
-                    self._happening("someone", "deleted the lock file; it is back")
+                    self._tell("someone", "deleted the lock file; it is back")
 
     async def _watch_later(self) -> None:
         """Begin to watch when the first client has had its answer: who connects should not wait for it."""
+        await asyncio.sleep(_PREPARE_DELAY_SECONDS)
+        await self.workspace.listing.prepare()
         await asyncio.sleep(_WATCH_DELAY_SECONDS)
         await self.workspace.start()
         for problem in self.problems():
-            self._happening("note:", problem)
+            self._tell("note:", problem)
+
+    def _tell(self, who: str, what: str) -> None:
+        if self._happening is not None:
+            self._happening(who, what)
 
     def _watch_the_clock(self) -> None:
         """With a linger time, stop when nobody has been here for that long."""
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
-        if self._linger is not None and not len(self.clients) and isinstance(self.editor, FolderEditor):
+        alone = not len(self.clients) and isinstance(self.editor, FolderEditor)
+        if self._linger is not None and self._claim is not None and alone:
             self._clock = asyncio.get_running_loop().call_later(self._linger, self.ask_to_stop)
 
 
@@ -231,7 +241,8 @@ class _Thread:
 
     def close(self) -> None:
         """Stop the bridge and wait until it is gone."""
-        self._loop.call_soon_threadsafe(self._bridge.ask_to_stop)
+        with contextlib.suppress(RuntimeError):  # it may have stopped by itself, and its loop is closed then
+            self._loop.call_soon_threadsafe(self._bridge.ask_to_stop)
         self._thread.join()
 
     def _run(self) -> None:

@@ -18,8 +18,6 @@
 It does not know who shows the text, or how it travels.
 """
 
-from typing import ClassVar
-
 __all__ = [
     "BridgeError",
     "Disconnected",
@@ -39,7 +37,7 @@ __all__ = [
 class BridgeError(Exception):
     """Root of the tree; ``str(error)`` is one sentence that leaks nothing."""
 
-    code: ClassVar[int] = -32603
+    code: int = -32603
 
 
 class ParseError(BridgeError):

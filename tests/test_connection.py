@@ -1,6 +1,7 @@
 import asyncio
 import contextlib
 import json
+import sys
 
 import msgspec
 import pytest
@@ -41,7 +42,10 @@ class MemoryChannel:
         self._inbox.put_nowait(END)
 
     def say(self, message):
-        self._inbox.put_nowait(message if isinstance(message, TooLarge) else json.dumps(message).encode())
+        self.say_bytes(message if isinstance(message, TooLarge) else json.dumps(message).encode())
+
+    def say_bytes(self, message):
+        self._inbox.put_nowait(message)
 
     async def hear(self):
         async with asyncio.timeout(5):
@@ -234,7 +238,24 @@ async def test_a_batch_that_is_already_leaving_cannot_be_cancelled(connection, c
     assert {answer["id"] for answer in await channel.hear()} == {1, 2}
 
 
+async def test_a_cancellation_of_any_depth_ends_nothing(connection, channel):
+    for depth in range(sys.getrecursionlimit() - 60, sys.getrecursionlimit() + 10):
+        nested = b"[" * depth + b"]" * depth
+        params = b'{"requestId":1,"x":%b}' % nested
+        channel.say_bytes(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":%b}' % params)
+    channel.say(call("last", "double", 1))
+    while (heard := await channel.hear())["id"] != "last":
+        assert heard["error"]["code"] == -32700
+
+
 # --- limits
+
+
+async def test_the_largest_batch_is_served_whole(connection, channel):
+    channel.say([call(n, "double", n) for n in range(1000)])
+    assert {answer["id"]: answer.get("result") for answer in await channel.hear()} == {
+        n: n * 2 for n in range(1000)
+    }
 
 
 async def test_requests_over_the_limit_are_refused(connection, channel, work, monkeypatch):

@@ -131,6 +131,7 @@ def test_a_broken_stream_stays_broken():
     for data in (b"Nonsense\r\n\r\n", b"Content-Length: 2\r\n\r\n{}", b""):
         with pytest.raises(ParseError, match="no Content-Length"):
             framing.feed(data)
+    assert not framing._buffer
 
 
 @pytest.mark.parametrize(

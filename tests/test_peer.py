@@ -1,4 +1,5 @@
 import json
+import sys
 
 import msgspec
 import pytest
@@ -96,6 +97,29 @@ def test_a_wrong_request_keeps_its_id(request_id, wrong):
     assert type(refusal(incoming)[1]) is type(request_id)
 
 
+DEEP = {
+    "params": b'{"jsonrpc":"2.0","id":1,"method":"m","params":%b}',
+    "wrong request": b'{"jsonrpc":"2.0","id":1,"method":5,"params":%b}',
+    "id": b'{"jsonrpc":"2.0","id":%b,"method":"m"}',
+    "error": b'{"jsonrpc":"2.0","id":1,"error":%b}',
+    "batch": b'[{"jsonrpc":"2.0","id":1,"method":"m","params":%b}]',
+    "wrong element": b'[{"jsonrpc":"2.0","id":1,"method":5,"params":%b}]',
+    "element": b"[7,%b]",
+    "nothing but depth": b"%b",
+}
+
+
+@pytest.mark.parametrize("shape", DEEP.values(), ids=DEEP)
+@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}")])
+def test_no_depth_makes_a_peer_raise(shape, opening, closing):
+    """The parser counts our own calls as depth too: what one of them can read is too deep for the next."""
+    peer = Peer()
+    for depth in range(1, sys.getrecursionlimit() + 10):
+        peer.receive(shape % (opening * depth + b"1" + closing * depth))
+    (incoming,) = peer.receive(shape % (opening * 5000 + b"1" + closing * 5000))
+    assert plain(incoming)[1][0] == -32700
+
+
 def test_a_request_without_version_is_refused():
     (incoming,) = Peer().receive(b'{"id":3,"method":"m"}')
     assert refusal(incoming) == (-32600, 3)
@@ -174,6 +198,10 @@ def test_responses_in_a_batch_find_their_question():
 
 def test_a_batch_of_responses_is_not_answered():
     assert batch_of(Peer(), {"jsonrpc": "2.0", "id": 1, "result": 1}, {"id": [], "error": 1}) == []
+
+
+def test_the_largest_batch_is_taken():
+    assert len(batch_of(Peer(), *map(call, range(1000)))) == 1000
 
 
 def test_a_dropped_element_leaves_the_others_answered():

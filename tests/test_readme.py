@@ -25,9 +25,12 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.cli import COMMANDS
+from ide_bridge.fronts import claude
 from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS, mcp_methods
 from ide_bridge.tools.files import TOOLS
 from ide_bridge.tools.registry import Registry
+from ide_bridge.wire import connection, framing, peer
+from ide_bridge.workspace import beneath, files, places
 from ide_bridge.workspace.sharing import DENIED
 from tests.fakes.bridge_process import BridgeProcess
 
@@ -36,6 +39,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 PROTOCOL = (ROOT / "PROTOCOL.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
 PATIENCE = 30.0
+MIB = 1024 * 1024
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -261,7 +265,7 @@ def test_every_make_target_of_the_readme_exists():
 
 def test_the_table_of_commands_is_complete():
     described = first_cells(section(README, "Commands"))
-    assert tuple(row.strip("`").split()[1] for row in described) == COMMANDS
+    assert tuple(row.strip("`").split()[1] for row in described) == tuple(COMMANDS)
 
 
 @pytest.mark.parametrize("row", re.findall(r"^\| `ide-bridge \w+.*$", section(README, "Commands"), re.MULTILINE))
@@ -273,17 +277,17 @@ def test_every_option_in_the_table_of_commands_exists(row):
 
 
 def test_the_doctor_has_the_findings_of_the_readme(home, environment):
-    rules = [row.strip("`") for row in first_cells(section(README, "When Claude does not connect"))]
+    troubles = section(README, "When Claude does not connect")
+    rules = [row.strip("`") for row in first_cells(troubles)]
     source = "".join(
         (ROOT / "ide_bridge" / path).read_text(encoding="utf-8")
         for path in ("fronts/discovery.py", "cli/doctor.py")
     )
     assert [rule for rule in rules if f'"{rule}"' not in source] == []
-    done = subprocess.run(
-        [BIN / "ide-bridge", "doctor", "--json"], cwd=home, env=environment, capture_output=True, timeout=PATIENCE
-    )
-    assert done.returncode == 1, done.stderr.decode()
-    assert "no-lock" in [finding["rule"] for finding in json.loads(done.stdout)["findings"]]
+    ((command, expected),) = typed(block(troubles, "console")[0])
+    folder = home / "notes"
+    folder.mkdir()
+    assert alike(shown(command, folder, environment), home) == alike(expected)
 
 
 def test_the_protocol_names_every_method():
@@ -305,3 +309,18 @@ def test_the_protocol_names_everything_that_is_not_shared():
     exceptions = re.findall(r"\.env\.\w+", listed)
     patterns = re.sub(r"\(.*?\)", "", listed).split()
     assert sorted([*patterns, *(f"!{name}" for name in exceptions)]) == sorted(DENIED)
+
+
+def test_the_protocol_names_the_limits():
+    rows = re.findall(r"^\| ([^|]+) \| ([\d, MiBbytes]+) \|", section(PROTOCOL, "Limits"), re.MULTILINE)
+    limits = {what: [int(number) for number in re.findall(r"\d+", amount)] for what, amount in rows}
+    assert limits == {
+        "clients": [claude.CLIENT_LIMIT],
+        "one message": [framing.MESSAGE_LIMIT // MIB],
+        "open requests of one client": [connection.IN_FLIGHT_LIMIT],
+        "elements of a batch": [peer._BATCH_LIMIT],
+        "waiting notifications to one client": [connection.OUTBOX_LIMIT],
+        "`readFile`, `writeFile`": [files.READ_LIMIT // MIB, files.WRITE_LIMIT // MIB],
+        "a path, one name in it": [places.PATH_LIMIT, places.NAME_LIMIT],
+        "links followed in one path": [beneath.LINK_LIMIT],
+    }

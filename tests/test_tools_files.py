@@ -323,7 +323,7 @@ async def test_writes_sent_at_once_happen_one_after_another(project, client):
 
 
 async def test_a_large_read_that_ends_after_the_clients_own_write_does_not_outdate_it(project):
-    context = Context(Workspace(project), Buffers())
+    context = Context(Workspace(project), Editor())
     write(project / "a", "x" * (IN_PLACE_LIMIT + 1))
     reading = files.read_file.call(context, files.ReadFile("a"))
     await files.write_file.call(context, files.WriteFile("a", "1"))

@@ -7,25 +7,34 @@ It does not know what any command does.
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ide_bridge.errors import BridgeError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
     from types import ModuleType
 
 __all__ = ["COMMANDS", "main"]
 
-COMMANDS = ("serve", "run", "status", "stop", "call", "doctor")
+COMMANDS = {
+    "serve": "serve a folder, so that /ide in Claude finds it",
+    "run": "start a CLI in this terminal, connected to this folder's bridge",
+    "status": "show the running bridges and who is connected",
+    "stop": "stop the bridge of a folder, or all of them",
+    "call": "call a method of this folder's bridge and print the result as JSON",
+    "doctor": "find out why the CLI does not see the bridge",
+}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run one command; give its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _run(given)
+        code = _run(given)
+        sys.stdout.flush()  # at the very end, nobody could catch a reader that is gone
+        return code
     except BridgeError as error:
         print(f"ide-bridge: {error}", file=sys.stderr)
         return 1
@@ -52,10 +61,10 @@ def _report() -> str:
 
 
 def _run(given: list[str]) -> int:
-    if given[:1] == ["serve"] and not any(argument.startswith("-") for argument in given[1:]):
-        from ide_bridge.cli import serve  # plain words need no parser, and a bridge should be up at once
+    if given[:1] == ["serve"] and not any(word.startswith("-") and word != "--json" for word in given):
+        from ide_bridge.cli import serve  # a bridge should be up at once, and so little needs no parser
 
-        return serve.serve(given[1:])
+        return serve.serve([word for word in given[1:] if word != "--json"], json="--json" in given)
     args = _parser(given).parse_args(given)
     command: ModuleType = args.command
     code: int = command.run(args)
@@ -73,9 +82,10 @@ def _parser(given: list[str]) -> "argparse.ArgumentParser":
     )
     parser.add_argument("--version", action="version", version=f"ide-bridge {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for name in given[:1] if given[:1] and given[0] in COMMANDS else COMMANDS:
-        module = import_module(f"ide_bridge.cli.{name}")
-        command = commands.add_parser(name, help=module.HELP, description=module.HELP.capitalize() + ".")
-        module.add_arguments(command)
-        command.set_defaults(command=module)
+    for name, purpose in COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        if given[:1] == [name]:
+            module = import_module(f"ide_bridge.cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(command=module)
     return parser

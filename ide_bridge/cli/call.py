@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-HELP = "call a method of this folder's bridge and print the result as JSON"
-
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of ``call``."""

@@ -75,7 +75,7 @@ def _here(folder: str | None) -> Here:
     import psutil
 
     try:
-        real = os.path.realpath(folder or os.getcwd(), strict=True)
+        real = os.path.realpath(folder or os.getcwd())
         os.listdir(real)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "not a path"

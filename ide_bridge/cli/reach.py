@@ -11,12 +11,14 @@ import socket
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ide_bridge.errors import Disconnected, RemoteError, SetupProblem
 from ide_bridge.fronts.claim import Running, running_bridges
 from ide_bridge.home import private_folder, state_folder
-from ide_bridge.wire.framing import ContentLength
+
+if TYPE_CHECKING:
+    from ide_bridge.wire.framing import ContentLength
 
 __all__ = ["ask", "find", "find_or_start", "workspace_of"]
 
@@ -74,6 +76,8 @@ def workspace_of(folder: str) -> str:
 
 def ask(bridge: Running, method: str, params: object = None, *, seconds: float = 30) -> object:
     """Ask a running bridge; give its result, or raise its error."""
+    from ide_bridge.wire.framing import ContentLength
+
     request = {"jsonrpc": "2.0", "id": 1, "method": method} | ({} if params is None else {"params": params})
     framing = ContentLength()
     with socket.socket(socket.AF_UNIX) as line:
@@ -90,7 +94,7 @@ def ask(bridge: Running, method: str, params: object = None, *, seconds: float =
     return result
 
 
-def _receive(line: socket.socket, framing: ContentLength) -> dict[str, Any]:
+def _receive(line: socket.socket, framing: "ContentLength") -> dict[str, Any]:
     while data := line.recv(65536):
         for frame in framing.feed(data):
             if isinstance(frame, bytes):

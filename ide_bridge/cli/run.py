@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "environment_for", "run"]
 
-HELP = "start a CLI in this terminal, connected to this folder's bridge"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 

@@ -6,18 +6,17 @@ The lock is written before anything slow is imported. On a terminal it tells in 
 It does not know how the bridge works.
 """
 
+import _signal as signal  # `signal` itself takes 3 ms to import, for enumerations that nobody needs here
 import os
-import signal
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.claim import Claim
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from ide_bridge.bridge import Bridge
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run", "serve"]
 
-HELP = "serve a folder, so that /ide in Claude finds it"
 EDITORS_GROUP = "ide_bridge.editors"
 _STOPPED_BY = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name)
@@ -40,19 +38,19 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of ``serve``."""
     parser.add_argument("folders", nargs="*", metavar="FOLDER", help="what to serve; without, this folder")
     parser.add_argument("--json", action="store_true", help="print one line of JSON when ready")
-    parser.add_argument("--linger", type=float, metavar="S", help="stop when nobody was connected for S seconds")
+    parser.add_argument(
+        "--linger", type=_seconds, metavar="S", help="stop when nobody was connected for S seconds"
+    )
     parser.add_argument("--editor", metavar="NAME", help=f"an adapter of the entry-point group {EDITORS_GROUP}")
 
 
 def run(args: "argparse.Namespace") -> int:
     """Serve as the arguments say."""
-    if args.linger is not None and not args.linger > 0:
-        raise SetupProblem("--linger takes a number of seconds above 0.")
     return serve(args.folders, json=args.json, linger=args.linger, editor_name=args.editor)
 
 
 def serve(
-    folders: Sequence[str], *, json: bool = False, linger: float | None = None, editor_name: str | None = None
+    folders: "Sequence[str]", *, json: bool = False, linger: float | None = None, editor_name: str | None = None
 ) -> int:
     """Serve until a signal, ``ide-bridge stop``, or the end of the linger time."""
     for number in _STOPPED_BY:
@@ -66,6 +64,13 @@ def serve(
     finally:
         if claim is not None:
             claim.close()
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0:
+        raise ValueError
+    return seconds
 
 
 def _stop_early(_number: int, _frame: "FrameType | None") -> None:
@@ -86,7 +91,7 @@ def _serve_claimed(claim: Claim, *, json: bool, linger: float | None, editor_nam
     gc.enable()
     logging.basicConfig(level=logging.CRITICAL)
     editor = None if editor_name is None else _load_editor(editor_name)
-    happening = _quiet if json or not sys.stdout.isatty() else _tell
+    happening = None if json or not sys.stdout.isatty() else _tell
     workspace = Workspace(*claim.folders)
     bridge = Bridge(workspace, editor=editor, claim=claim, linger=linger, happening=happening)
     asyncio.run(_run_until_signal(bridge, lambda: _announce(bridge, claim, json=json)))
@@ -128,10 +133,6 @@ def _tell(who: str, what: str) -> None:
     import time
 
     print(f"{time.strftime('%H:%M:%S')}  {who} {what}".translate(_VISIBLE), flush=True)
-
-
-def _quiet(_who: str, _what: str) -> None:
-    """Whoever reads a pipe did not ask for a story."""
 
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}

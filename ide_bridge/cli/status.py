@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-HELP = "show the running bridges and who is connected"
-
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of ``status``."""

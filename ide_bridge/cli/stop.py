@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-HELP = "stop the bridge of a folder, or all of them"
 _SECONDS = 10.0
 _POLL_SECONDS = 0.02
 

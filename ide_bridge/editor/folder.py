@@ -9,7 +9,7 @@ tells what changes.
 
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ide_bridge.editor.interface import Editor
 from ide_bridge.model import OpenFile
@@ -39,10 +39,17 @@ class FolderEditor(Editor):
         if self._unsubscribe is not None:
             self._unsubscribe()
 
-    async def open_files(self) -> Sequence[OpenFile]:
+    def open_files(self) -> Sequence[OpenFile]:
         """The files changed lately that are still there, the newest first."""
-        paths = [path for path in reversed(self._recent) if os.path.isfile(path)]
-        return [OpenFile(path, active=number == 0) for number, path in enumerate(paths)]
+        return [OpenFile(path, active=number == 0) for number, path in enumerate(self._still_there())]
+
+    def current_file(self) -> OpenFile | None:
+        """The file that changed last."""
+        newest = next(self._still_there(), None)
+        return None if newest is None else OpenFile(newest, active=True)
+
+    def _still_there(self) -> Iterator[str]:
+        return filter(os.path.isfile, reversed(self._recent))
 
     def _see(self, change: Change) -> None:
         if change.kind == "deleted":

@@ -1,6 +1,7 @@
 """What an editor is: the verbs the bridge may ask of it, and the events it reports.
 
 An adapter subclasses `Editor` and overrides what its editor can do; the rest answers honestly that it cannot.
+What it is asked it may answer at once, with a plain function, or later, with an ``async`` one.
 No method waits for a person: showing a diff returns once it is shown, and what the user decides is an event.
 
 It does not know links, clients or tools.
@@ -9,6 +10,7 @@ It does not know links, clients or tools.
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
+from ide_bridge.answers import Answer, then
 from ide_bridge.errors import Unsupported
 from ide_bridge.model import Diagnostic, Diff, Event, OpenFile, Range, Selection
 
@@ -29,42 +31,42 @@ class Editor:
     async def close(self) -> None:
         """Let go of everything; nothing is asked afterwards."""
 
-    async def open_files(self) -> Sequence[OpenFile]:
+    def open_files(self) -> Answer[Sequence[OpenFile]]:
         """The files that are open, the most recently used first."""
         return []
 
-    async def current_file(self) -> OpenFile | None:
+    def current_file(self) -> Answer[OpenFile | None]:
         """The file the user looks at."""
-        return next((file for file in await self.open_files() if file.active), None)
+        return then(self.open_files(), lambda files: next((file for file in files if file.active), None))
 
-    async def selection(self) -> Selection | None:
+    def selection(self) -> Answer[Selection | None]:
         """What is selected in the current file."""
         raise self._cannot("tell what is selected")
 
-    async def diagnostics(self, path: str | None) -> Sequence[Diagnostic]:
+    def diagnostics(self, path: str | None) -> Answer[Sequence[Diagnostic]]:
         """The problems of one file, or of all."""
         raise self._cannot("tell diagnostics")
 
-    async def open_file(self, path: str, where: Range | None, *, focus: bool) -> None:
+    def open_file(self, path: str, where: Range | None, *, focus: bool) -> Answer[None]:
         """Open a file, at a range if given."""
         raise self._cannot("open files")
 
-    async def save_file(self, path: str) -> bool:
+    def save_file(self, path: str) -> Answer[bool]:
         """Save an open file; ``False`` when it is not open."""
         raise self._cannot("save files")
 
-    async def close_file(self, path: str) -> bool:
+    def close_file(self, path: str) -> Answer[bool]:
         """Close an open file; ``False`` when it is not open."""
         raise self._cannot("close files")
 
-    async def show_diff(self, diff: Diff) -> None:
+    def show_diff(self, diff: Diff) -> Answer[None]:
         """Show a proposed change; the decision follows as `DiffDecided`."""
         raise self._cannot("show diffs")
 
-    async def close_diff(self, diff_id: int) -> None:
+    def close_diff(self, diff_id: int) -> Answer[None]:
         """Take a diff off the screen; one that is gone already is fine."""
 
-    async def read_buffer(self, path: str) -> str | None:
+    def read_buffer(self, path: str) -> Answer[str | None]:
         """The text of a file with unsaved changes; ``None`` when the disk has the truth."""
         return None
 

@@ -8,15 +8,16 @@ It does not know what is served on the port.
 """
 
 import _socket  # the rest of `socket` takes 2 ms to import, and is not needed to bind
-import json
 import os
-import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.lock import Lock, lock_folders, sweep
+from ide_bridge.fronts.plain_json import to_json
 from ide_bridge.home import private_folder, socket_folder, state_folder, workspace_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Claim", "Running", "running_bridges"]
 
@@ -42,22 +43,22 @@ class Running(dict[str, object]):
 class Claim:
     """One workspace's port, token and lock, from `open` to `close`."""
 
-    def __init__(self, folders: Sequence[str], ide_name: str = "Folder") -> None:
+    def __init__(self, folders: "Sequence[str]", ide_name: str = "Folder") -> None:
         self.folders = [_real(folder) for folder in folders]
         self.state = private_folder(workspace_folder(self.folders[0]))
         self.token_file = os.path.join(self.state, "token")
         self._guard = _hold(os.path.join(self.state, "running"))
+        self._listener: _socket.socket | None = None
         try:
             self.token = self._stored_token()
-            self._listener: _socket.socket | None = self._bind()
+            self._listener = self._bind()
             self.port = int(self._listener.getsockname()[1])
             self.socket_path = os.path.join(socket_folder(), f"{os.getpid()}-{self.port}.sock")
             sweep(lock_folders())
             self.lock = Lock(self.port, self.token, self.folders, ide_name)
-            self._announce()
-            self.lock.write()
+            self._publish()
         except BaseException:
-            os.close(self._guard)
+            self._let_go()
             raise
 
     def detach_listener(self) -> int:
@@ -67,7 +68,7 @@ class Claim:
         listener, self._listener = self._listener, None
         return listener.detach()
 
-    def set_folders(self, folders: Sequence[str]) -> None:
+    def set_folders(self, folders: "Sequence[str]") -> None:
         """Folders joined or left: tell it in the lock and to the command line."""
         self.folders = [_real(folder) for folder in folders]
         self.lock.change(folders=self.folders)
@@ -76,6 +77,9 @@ class Claim:
     def close(self) -> None:
         """Remove the lock first, then let the workspace go. Port and token are kept for the next bridge."""
         self.lock.remove()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -85,22 +89,29 @@ class Claim:
             self._guard = -1
 
     def _stored_token(self) -> str:
-        with suppress(OSError), open(self.token_file, encoding="ascii") as file:
-            if len(token := file.read()) >= _TOKEN_BYTES * 2:
-                return token
-        import secrets  # noqa: PLC0415 - needed once in the life of a workspace
-
-        token = secrets.token_hex(_TOKEN_BYTES)
+        token = _stored(self.token_file)
+        if len(token) >= _TOKEN_BYTES * 2:
+            return token
+        token = os.urandom(_TOKEN_BYTES).hex()
         _store(self.token_file, token)
         return token
 
     def _bind(self) -> _socket.socket:
         port_file = os.path.join(self.state, "port")
-        with suppress(OSError, ValueError), open(port_file, encoding="ascii") as file:
-            return _listen(int(file.read()))
-        listener = _listen(0)
+        try:
+            return _listen(int(_stored(port_file)))
+        except (OSError, OverflowError, ValueError):
+            listener = _listen(0)  # a first start, or somebody else has the port now
         _store(port_file, str(listener.getsockname()[1]))
         return listener
+
+    def _publish(self) -> None:
+        try:
+            self._announce()
+            self.lock.write()
+        except BaseException:  # a signal in between must not leave a lock behind
+            self.lock.remove()
+            raise
 
     def _announce(self) -> None:
         running = {
@@ -111,7 +122,7 @@ class Claim:
             "socket": self.socket_path,
             "token_file": self.token_file,
         }
-        os.pwrite(self._guard, json.dumps(running).encode().ljust(_record_size(self._guard)), 0)
+        os.pwrite(self._guard, to_json(running).encode().ljust(_record_size(self._guard)), 0)
 
 
 def running_bridges() -> list[Running]:
@@ -124,15 +135,19 @@ def running_bridges() -> list[Running]:
     return [found for name in names for found in _running(os.path.join(root, name, "running"))]
 
 
-def _running(path: str) -> Iterator[Running]:
+def _running(path: str) -> "Iterator[Running]":
     try:
         descriptor = os.open(path, os.O_RDWR)
     except OSError:
         return
     try:
         if not _try_lock(descriptor):
-            with suppress(ValueError):
+            import json  # noqa: PLC0415 - not needed to claim
+
+            try:
                 yield Running(json.loads(os.pread(descriptor, 65536, 0)))
+            except ValueError:  # it is just starting, and has written nothing yet
+                return
     finally:
         os.close(descriptor)
 
@@ -186,11 +201,19 @@ def _listen(port: int) -> _socket.socket:
     return listener
 
 
+def _stored(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return ""
+
+
 def _store(path: str, text: str) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(path, flags, 0o600)
     try:
-        os.write(descriptor, text.encode("ascii"))
+        os.write(descriptor, text.encode())
     finally:
         os.close(descriptor)
 
@@ -199,5 +222,9 @@ def _real(folder: str) -> str:
     real = os.path.realpath(folder)
     if not os.path.isdir(real):
         raise SetupProblem(f"{folder} is not a folder.")
+    if real.isascii():
+        return real
+    import unicodedata  # noqa: PLC0415 - few paths need it
+
     composed = unicodedata.normalize("NFC", real)
     return composed if os.path.isdir(composed) else real

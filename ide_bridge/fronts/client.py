@@ -10,8 +10,8 @@ from ide_bridge.tools.registry import Context
 
 __all__ = ["Client", "Clients"]
 
-Happening = Callable[[str, str], None]
-"""Told in human words what happens: who, and what."""
+Happening = Callable[[str, str], None] | None
+"""Told in human words what happens: who, and what; None when nobody listens."""
 
 
 class Client:
@@ -31,9 +31,15 @@ class Client:
         """What a person calls it."""
         return f"{self.name or 'a client'} {self.version}".strip()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody wants to know what it does."""
+        return self._happening is not None
+
     def says(self, what: str) -> None:
         """Tell the user what this client does."""
-        self._happening(self.title, what)
+        if self._happening is not None:
+            self._happening(self.title, what)
 
     def described(self) -> dict[str, object]:
         """What ``status`` shows of it."""

@@ -39,5 +39,6 @@ def refuse_origin(request: web.Request) -> None:
 def check_token(request: web.Request, header: str, token: str) -> None:
     """Demand the token, once, compared in constant time."""
     given = request.headers.getall(header, [])
-    if len(given) != 1 or not hmac.compare_digest(given[0].encode(), token.encode()):
+    # aiohttp hands over bytes that are no UTF-8 as surrogates; they are given back as the bytes they were.
+    if len(given) != 1 or not hmac.compare_digest(given[0].encode(errors="surrogateescape"), token.encode()):
         raise web.HTTPUnauthorized(text="The token in the lock file is needed.\n")

@@ -6,13 +6,15 @@ The rules the CLI reads it by are in PROTOCOL.md, "Discovery".
 It does not know ports, sockets or clients.
 """
 
-import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
 from ide_bridge.errors import SetupProblem
+from ide_bridge.fronts.plain_json import to_json
 from ide_bridge.home import private_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["Lock", "claude_folders", "is_alive", "lock_folders", "read_lock", "sweep"]
 
@@ -42,7 +44,7 @@ def lock_folders() -> list[str]:
 class Lock:
     """One server's lock, in every folder where a CLI may look for it."""
 
-    def __init__(self, port: int, token: str, folders: Sequence[str], ide_name: str) -> None:
+    def __init__(self, port: int, token: str, folders: "Sequence[str]", ide_name: str) -> None:
         self._token = token
         self._folders = list(folders)
         self._ide_name = ide_name
@@ -60,7 +62,7 @@ class Lock:
         for path in self.paths:
             _write_private(path, self._bytes)
 
-    def change(self, *, ide_name: str | None = None, folders: Sequence[str] | None = None) -> None:
+    def change(self, *, ide_name: str | None = None, folders: "Sequence[str] | None" = None) -> None:
         """Write it again under another name or for other folders, if that is a change."""
         self._ide_name = ide_name or self._ide_name
         self._folders = list(folders or self._folders)
@@ -78,9 +80,11 @@ class Lock:
     def remove(self) -> None:
         """Remove every copy that still holds what we wrote."""
         for path in self.paths:
-            with suppress(OSError):
+            try:
                 if _read(path) == self._bytes:
                     os.unlink(path)
+            except OSError:  # gone already
+                continue
 
     def _contents(self) -> bytes:
         lock = {
@@ -92,22 +96,26 @@ class Lock:
             "authToken": self._token,
             "writtenBy": MARK,
         }
-        return json.dumps(lock, ensure_ascii=False).encode()
+        return to_json(lock).encode()
 
 
-def sweep(folders: Sequence[str]) -> list[str]:
+def sweep(folders: "Sequence[str]") -> list[str]:
     """Remove locks that we left behind in a crash; give their paths. Foreign and living ones stay."""
     swept = []
     for path, lock in _locks(folders):
         if lock.get("writtenBy") == MARK and not is_alive(lock.get("pid")):
-            with suppress(OSError):
+            try:
                 os.unlink(path)
-                swept.append(path)
+            except OSError:  # somebody else swept it
+                continue
+            swept.append(path)
     return swept
 
 
 def read_lock(path: str) -> dict[str, object]:
     """Read a lock as the CLI does; what is not a JSON object has no fields."""
+    import json  # noqa: PLC0415 - not needed to write our own
+
     try:
         lock = json.loads(_read(path))
     except (OSError, ValueError, RecursionError):
@@ -132,13 +140,14 @@ def is_alive(pid: object) -> bool:
     return True
 
 
-def _locks(folders: Sequence[str]) -> Iterator[tuple[str, dict[str, object]]]:
+def _locks(folders: "Sequence[str]") -> "Iterator[tuple[str, dict[str, object]]]":
     for folder in folders:
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                if name.endswith(".lock"):
-                    path = os.path.join(folder, name)
-                    yield path, read_lock(path)
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            continue
+        for path in (os.path.join(folder, name) for name in names if name.endswith(".lock")):
+            yield path, read_lock(path)
 
 
 def _read(path: str) -> bytes:
@@ -149,13 +158,12 @@ def _read(path: str) -> bytes:
 def _write_private(path: str, contents: bytes) -> None:
     """Rename a finished private file into place: no reader ever sees half a lock, or another's token."""
     temporary = f"{path}.{os.getpid()}.tmp"
-    with suppress(FileNotFoundError):
+    if os.path.lexists(temporary):
         os.unlink(temporary)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
     descriptor = os.open(temporary, flags, 0o600)
     try:
         os.write(descriptor, contents)
-        os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.replace(temporary, path)

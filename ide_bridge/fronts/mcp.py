@@ -5,7 +5,6 @@ The methods of the workspace answer here as well, directly by name, without ``in
 It does not know sockets or HTTP, and of a client only what it says of itself.
 """
 
-import inspect
 from collections.abc import Awaitable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from ide_bridge import __version__
+from ide_bridge.answers import waits
 from ide_bridge.errors import BridgeError, InvalidParams
 from ide_bridge.fronts.client import Client
 from ide_bridge.tools.registry import Registry, Tool
@@ -122,7 +122,7 @@ def _call_tool(registry: Registry, client: Client, call: CallTool) -> object:
         result = tool.call(client.context, params)
     except Exception as error:  # noqa: BLE001 - a tool that fails says so in its result
         return _failed(error)
-    return _tool_result_later(result) if inspect.isawaitable(result) else _tool_result(result)
+    return _tool_result_later(result) if waits(result) else _tool_result(result)
 
 
 async def _tool_result_later(result: Awaitable[object]) -> _ToolResult:
@@ -144,4 +144,5 @@ def _failed(error: Exception) -> _ToolResult:
 
 
 def _say(client: Client, tool: Tool[Any], params: object) -> None:
-    client.says(tool.name if tool.says is None else tool.says(params))
+    if client.is_watched:
+        client.says(tool.name if tool.says is None else tool.says(params))

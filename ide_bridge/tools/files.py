@@ -7,19 +7,21 @@ changed on disk since the client read it.
 It does not know how a client asked: as a method or as a tool.
 """
 
-import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Raw
 
+from ide_bridge.answers import Answer, settled, then
 from ide_bridge.errors import FileProblem
+from ide_bridge.model import OpenFile
 from ide_bridge.tools.registry import Context, tool
 from ide_bridge.wire.dispatch import NoParams
 from ide_bridge.workspace.files import OpenText, Stamp
 from ide_bridge.workspace.places import Place
+from ide_bridge.workspace.workspace import Workspace
 
 __all__ = ["TOOLS"]
 
@@ -67,19 +69,42 @@ async def write_file(context: Context, params: WriteFile) -> bool:
 
 
 @tool("listFiles", ListFiles, says=lambda params: f"lists {params.pattern or 'all files'}")
-async def list_files(context: Context, params: ListFiles) -> Raw:
+def list_files(context: Context, params: ListFiles) -> Answer[Raw]:
     """List the files of the workspace, without what git ignores."""
-    return Raw(await context.workspace.listing.encoded(params.pattern))
+    listing = context.workspace.listing
+    known = listing.encoded_at_hand(params.pattern)
+    return then(listing.encoded(params.pattern) if known is None else known, Raw)
 
 
 @tool("getWorkspaceInfo", NoParams, says=lambda _: "asks about the workspace")
-async def get_workspace_info(context: Context, _: NoParams) -> dict[str, object]:
+def get_workspace_info(context: Context, _: NoParams) -> Answer[dict[str, object]]:
     """Tell the name, path, number of files and type of the workspace."""
     workspace = context.workspace
+    known = workspace.listing.count_at_hand()
+    count: Answer[int] = workspace.listing.count() if known is None else known
+    return then(count, lambda files: _info(workspace, files))
+
+
+@tool("getOpenFiles", NoParams, says=lambda _: "asks which files are open")
+def get_open_files(context: Context, _: NoParams) -> Answer[list[str]]:
+    """List the files that are open in the editor, or that changed lately in a plain folder."""
+    return then(context.editor.open_files(), lambda files: _shown(context.workspace, files))
+
+
+@tool("getCurrentFile", NoParams, says=lambda _: "asks for the current file")
+def get_current_file(context: Context, _: NoParams) -> Answer[str | None]:
+    """Name the file the user looks at, or null."""
+    return then(context.editor.current_file(), lambda file: _shown_one(context.workspace, file))
+
+
+TOOLS = (read_file, write_file, list_files, get_workspace_info, get_open_files, get_current_file)
+
+
+def _info(workspace: Workspace, files: int) -> dict[str, object]:
     info: dict[str, object] = {
         "name": workspace.name,
         "path": workspace.path,
-        "fileCount": await workspace.listing.count(),
+        "fileCount": files,
         "type": workspace.kind,
     }
     if len(workspace.folders) > 1:
@@ -87,21 +112,12 @@ async def get_workspace_info(context: Context, _: NoParams) -> dict[str, object]
     return info
 
 
-@tool("getOpenFiles", NoParams, says=lambda _: "asks which files are open")
-async def get_open_files(context: Context, _: NoParams) -> list[str]:
-    """List the files that are open in the editor, or that changed lately in a plain folder."""
-    shown = [context.workspace.shown(file.path) for file in await context.editor.open_files()]
-    return [path for path in shown if path is not None]
+def _shown(workspace: Workspace, files: Sequence[OpenFile]) -> list[str]:
+    return [path for file in files if (path := _shown_one(workspace, file)) is not None]
 
 
-@tool("getCurrentFile", NoParams, says=lambda _: "asks for the current file")
-async def get_current_file(context: Context, _: NoParams) -> str | None:
-    """Name the file the user looks at, or null."""
-    current = await context.editor.current_file()
-    return None if current is None else context.workspace.shown(current.path)
-
-
-TOOLS = (read_file, write_file, list_files, get_workspace_info, get_open_files, get_current_file)
+def _shown_one(workspace: Workspace, file: OpenFile | None) -> str | None:
+    return None if file is None else workspace.shown(file.path)
 
 
 async def _read_as_seen(context: Context, place: Place) -> str:
@@ -110,7 +126,7 @@ async def _read_as_seen(context: Context, place: Place) -> str:
             context.seen.read(place, on_disk.stamp)  # once it is saved it is another file, with perhaps more in it
         return buffer
     text = _read_from_disk(context, place)
-    return await text if inspect.isawaitable(text) else text
+    return await settled(text)
 
 
 def _read_from_disk(context: Context, place: Place) -> str | Awaitable[str]:
@@ -119,13 +135,14 @@ def _read_from_disk(context: Context, place: Place) -> str | Awaitable[str]:
     if isinstance(content, str):
         context.seen.read(place, text.stamp)
         return content
-    return _read_large(context, place, text.stamp, content)
+    return _read_later(context, place, text.stamp, content, context.seen.expected(place))
 
 
-async def _read_large(context: Context, place: Place, stamp: Stamp, content: Awaitable[str]) -> str:
-    before = context.seen.expected(place)
+async def _read_later(
+    context: Context, place: Place, stamp: Stamp, content: Awaitable[str], known: Stamp | None
+) -> str:
     text = await content
-    if context.seen.expected(place) == before:  # else the client has written meanwhile, and knows better
+    if context.seen.expected(place) == known:  # else the client has written meanwhile, and knows better
         context.seen.read(place, stamp)
     return text
 
@@ -143,4 +160,4 @@ async def _unsaved(context: Context, place: Place) -> str | None:
     if "dirty" not in context.editor.features:
         return None
     context.workspace.sharing.permit(place)
-    return await context.editor.read_buffer(place.path)
+    return await settled(context.editor.read_buffer(place.path))

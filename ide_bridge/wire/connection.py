@@ -30,7 +30,7 @@ C = TypeVar("C")
 Work = Coroutine[Any, Any, Any]
 Inner = Awaitable[object] | None
 
-IN_FLIGHT_LIMIT = 512
+IN_FLIGHT_LIMIT = 1024  # a whole batch must fit, for none of its elements is done before the last has begun
 OUTBOX_LIMIT = 1000
 
 
@@ -160,7 +160,7 @@ class Connection(Generic[C]):
     def _cancel(self, params: Raw) -> None:
         try:
             cancelled = _decode_cancelled(params).request_id
-        except ValueError:
+        except (ValueError, RecursionError):
             return
         for task, request in self._tasks.items():
             if request is not None and request.id == cancelled and type(request.id) is type(cancelled):

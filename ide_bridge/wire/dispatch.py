@@ -10,16 +10,17 @@ time; a test holds both ways equal. The package costs 75 ms to import, so it is 
 It does not know sockets, clients or MCP.
 """
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from inspect import isawaitable
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
 
+from ide_bridge.answers import waits
 from ide_bridge.errors import BridgeError, InvalidParams, ParseError
 from ide_bridge.wire.peer import Failure, Notification, Request
 
@@ -68,22 +69,19 @@ class Dispatcher(Generic[C]):
             return self._serve_formally(context, request)
         try:
             served = method.call(context, decode_params(method.decode, request.params or _EMPTY))
-            return served if isawaitable(served) else _settle(served)
+            return served if waits(served) else _settle(served)
         except Exception as error:  # noqa: BLE001 - the boundary: nothing may leak past it
             return failure_from(error)
 
     async def tell(self, context: C, notification: Notification) -> None:
         """Pass a notification on; a name nobody knows is nobody's business, and errors stay here."""
-        method = self._methods.get(notification.method)
-        if method is None:
+        if notification.method not in self._methods:
             return
-        try:
-            params = notification.params or _EMPTY
-            served = method.call(context, decode_params(method.decode, params))
-            if isawaitable(served):
-                await served
-        except Exception as error:  # noqa: BLE001 - the boundary: nothing may leak past it
-            logger.debug("notification %s: %s", notification.method, failure_from(error).message)
+        outcome = self.serve(context, Request(None, notification.method, notification.params))
+        if not isinstance(outcome, Raw | Failure):
+            outcome = await settle_later(outcome)
+        if isinstance(outcome, Failure):
+            logger.debug("notification %s: %s", notification.method, outcome.message)
 
     async def _serve_formally(self, context: C, request: Request) -> Outcome:
         from jsonrpcserver import async_dispatch_to_serializable  # noqa: PLC0415 - 75 ms, rarely needed
@@ -116,7 +114,7 @@ def decode_params(decode: Callable[[Raw], P], params: Raw) -> P:
         raise _unreadable(error) from None
 
 
-def failure_from(error: Exception) -> Failure:
+def failure_from(error: BaseException) -> Failure:
     """Turn an exception into what the other end may know of it."""
     if isinstance(error, BridgeError):
         text = str(error).encode(errors="replace").decode()  # a file name on disk need not be UTF-8
@@ -130,8 +128,17 @@ async def settle_later(served: Awaitable[object]) -> Outcome:
     """Wait for a method that could not answer at once."""
     try:
         return _settle(await served)
+    except asyncio.CancelledError as error:
+        if _are_we_cancelled():
+            raise
+        return failure_from(error)  # something it waited for was cancelled, and who asked must still be told
     except Exception as error:  # noqa: BLE001 - the boundary: nothing may leak past it
         return failure_from(error)
+
+
+def _are_we_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 def _settle(result: object) -> Outcome:
@@ -156,7 +163,7 @@ def _formal(method: Method[C, Any]) -> Callable[..., Awaitable[object]]:
         try:
             params = _convert(method.params, positional, named)
             served = method.call(context, params)
-            return Success(_settle(await served if isawaitable(served) else served))
+            return Success(_settle(await served if waits(served) else served))
         except Exception as error:  # noqa: BLE001 - the boundary: nothing may leak past it
             failure = failure_from(error)
             raise JsonRpcError(failure.code, failure.message, failure.data) from None

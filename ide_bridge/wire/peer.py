@@ -177,12 +177,12 @@ class Peer:
 
     def _receive_odd(self, message: bytes) -> list[Incoming]:
         try:
-            kind = type(_decode_any(message))
+            elements = _decode_elements(message) if isinstance(_decode_any(message), list) else None
         except (ValueError, RecursionError) as reason:
             return [self._unreadable(message, reason)]
-        if kind is not list:
+        if elements is None:
             return _one_or_none(self._classify_wrong(message))
-        return self._receive_batch(_decode_elements(message))
+        return self._receive_batch(elements)
 
     def _receive_batch(self, elements: list[Raw]) -> list[Incoming]:
         if not elements:
@@ -238,7 +238,10 @@ class Peer:
 
     def _classify_wrong(self, message: bytes) -> Refused | None:
         """Say what is wrong with a message that is JSON and does not fit the envelope."""
-        found = _decode_any(message)
+        try:
+            found = _decode_any(message)
+        except RecursionError as too_deep:  # bearable for the caller, but not one call further down
+            return self._unreadable(message, too_deep)
         if not isinstance(found, dict):
             return self._invalid("A message must be an object.", None)
         if "method" not in found and ("result" in found or "error" in found):

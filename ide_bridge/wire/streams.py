@@ -13,6 +13,7 @@ from ide_bridge.wire.framing import Framing, TooLarge
 __all__ = ["StreamChannel"]
 
 _CHUNK = 64 * 1024
+_CLOSE_SECONDS = 1.0
 
 
 class StreamChannel:
@@ -36,7 +37,9 @@ class StreamChannel:
         await self._writer.drain()
 
     async def close(self, _code: int, _reason: str) -> None:
-        """Close the stream."""
+        """Close the stream. What the other end does not read in time is thrown away, or we would wait for ever."""
         self._writer.close()
+        giving_up = asyncio.get_running_loop().call_later(_CLOSE_SECONDS, self._writer.transport.abort)
         with suppress(ConnectionError):
             await self._writer.wait_closed()
+        giving_up.cancel()

@@ -68,7 +68,8 @@ class _OpenHow(ctypes.Structure):
 
 _OPENAT2 = 437
 _AT_FDCWD = -100
-_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
+_NO_MAGICLINKS, _NO_SYMLINKS = 0x02, 0x04
+_HOW_SIZE = ctypes.sizeof(_OpenHow)
 
 
 @functools.cache
@@ -79,15 +80,14 @@ def _system_call() -> Callable[..., int]:
     return call
 
 
-def _openat2(folder: int, path: str, flags: int, mode: int, resolve: int) -> int:
-    """Return a descriptor, or -1 for whatever reason."""
-    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, resolve)
-    return _system_call()(_OPENAT2, folder, os.fsencode(path), how, ctypes.sizeof(how))
+@functools.lru_cache(maxsize=64)
+def _how(flags: int, mode: int) -> _OpenHow:
+    return _OpenHow(flags, mode if flags & os.O_CREAT else 0, _NO_SYMLINKS | _NO_MAGICLINKS)
 
 
-def _open_root(path: str) -> int:
-    """Return a descriptor of a root, or -1, also when a part of its path has become a link."""
-    return _openat2(_AT_FDCWD, path, _ENTER, 0, _NO_SYMLINKS | _NO_MAGICLINKS)
+def _openat2(path: str, flags: int, mode: int = 0) -> int:
+    """Return a descriptor, or -1 for whatever reason, also when any part of the absolute path is a link."""
+    return _system_call()(_OPENAT2, _AT_FDCWD, os.fsencode(path), _how(flags, mode), _HOW_SIZE)
 
 
 @functools.cache
@@ -95,21 +95,20 @@ def best_way() -> Way:
     """Find out what this system offers; a sandbox may forbid what the kernel has."""
     if os.open not in os.supports_dir_fd:
         return Way.PATHS
-    if sys.platform != "linux" or (descriptor := _open_root("/")) < 0:
+    if sys.platform != "linux" or (descriptor := _openat2("/", _ENTER)) < 0:
         return Way.DESCRIPTORS
     os.close(descriptor)
     return Way.KERNEL
 
 
 def open_without_links(root: str, relative: str, flags: int, mode: int) -> int:
-    """Open a file in one call, or return -1 if that cannot be done; the walk then finds out why."""
-    folder = _open_root(root)
-    if folder < 0:
-        return -1
-    try:
-        return _openat2(folder, relative, flags | _OPEN, mode, _BENEATH | _NO_SYMLINKS | _NO_MAGICLINKS)
-    finally:
-        os.close(folder)
+    """Open a file in one call, or return -1 if that cannot be done; the walk then finds out why.
+
+    A root is a real path: what is reached from it without a link and without ``..`` lies beneath it.
+    """
+    if ".." in relative:
+        return -1  # most likely a name such as ``a..b``, which the walk can tell from a step upwards
+    return _openat2(f"{root}/{relative}", flags | _OPEN, mode)
 
 
 class Folder:
@@ -122,7 +121,7 @@ class Folder:
         self._descriptor: int | None = None
         if way is Way.DESCRIPTORS:
             self._descriptor = os.open(root, _ENTER_ROOT)
-        elif way is Way.KERNEL and (descriptor := _open_root(root)) >= 0:
+        elif way is Way.KERNEL and (descriptor := _openat2(root, _ENTER)) >= 0:
             self._descriptor = descriptor
         elif way is Way.KERNEL:
             raise OSError(number := ctypes.get_errno(), os.strerror(number))

@@ -20,6 +20,8 @@ _DEEPER = "(?:/.+)?"
 _STAR = "[^/]*"
 _PIECES = re.compile(r"\\.|\[\^/\][*+]?|\^\(\?:\.\+/\)\?|\(\?:/\.\+\)\?|.", re.DOTALL)
 
+_AFTER_NAME = re.compile(r"(!?/?[^*?\[\\]*[^*?\[\\/])\*{2,}(?:/\*{2,})*(\\/(?=.)|/|$)", re.DOTALL)
+
 # Lone surrogates stand for what was put aside: no line that came from a file or from JSON contains one.
 _ASIDE = 0xD800
 _ASIDE_LIMIT = 0x400
@@ -83,7 +85,8 @@ def _glob(regex: str, hides: bool, aside: list[str]) -> Glob:
     by_name, stretches = _stretches(body)
     simple = len(stretches) == 1 and len(stretches[0]) == 1
     body = _bounded(stretches, floating=by_name and not simple)
-    depth = None if by_name or len(stretches) > 1 or ".+" in body else len(stretches[0]) - 1
+    varies = by_name or len(stretches) > 1 or ".+" in body or any(".*" in expression for expression in aside)
+    depth = None if varies else len(stretches[0]) - 1
     body = re.sub("[\ud800-\udbff]", lambda found: aside[ord(found[0]) - _ASIDE], body)
     return Glob(body, hides, folders_only, by_name and simple, depth)
 
@@ -151,8 +154,10 @@ def _segment(pieces: list[str]) -> str:
 def _put_aside(line: str) -> tuple[str, list[str]] | None:
     """Replace what pathspec would misread by stand-ins; None when the line can match nothing."""
     line = _trimmed(line.partition("\0")[0])
-    aside: list[str] = []
-    text, at, slashed = "", 0, False
+    if line.startswith("#"):
+        return None
+    text, aside, at = _name_and_stars(line)
+    slashed = bool(aside)
     while at < len(line):
         taken = _take(line, at)
         if taken is None or len(aside) >= _ASIDE_LIMIT:
@@ -164,6 +169,20 @@ def _put_aside(line: str) -> tuple[str, list[str]] | None:
             aside.append(expression)
         text, at = text + plain, end
     return _straightened(text, slashed=slashed), aside
+
+
+def _name_and_stars(line: str) -> tuple[str, list[str], int]:
+    """Read stars that follow a name and have the force of ``**`` all the same.
+
+    git compares a path with what precedes the first wildcard, then begins afresh there: ``a**/b`` means ``ab`` too.
+    """
+    found = _AFTER_NAME.match(line)
+    if found is None or "/" not in line[:-1]:
+        return "", [], 0
+    name, slash = found.groups()
+    if found.end() == len(line):
+        return f"{name}{chr(_ASIDE)}{slash}", [".*"], len(line)
+    return f"{name}{chr(_ASIDE)}", ["(?:.*/)?" if slash == "/" else ".*/"], found.end()
 
 
 def _take(line: str, at: int) -> tuple[str, str | None, int] | None:
@@ -182,10 +201,18 @@ def _take(line: str, at: int) -> tuple[str, str | None, int] | None:
 def _escaped(line: str, at: int) -> tuple[str, str | None, int] | None:
     following = line[at + 1]
     if following == "/":
-        return None if at + 2 == len(line) else ("/", None, at + 2)
+        return _escaped_slash(line, at)
     if following.isspace():
         return "", re.escape(following), at + 2
     return line[at : at + 2], None, at + 2
+
+
+def _escaped_slash(line: str, at: int) -> tuple[str, str | None, int] | None:
+    """An escaped slash has to be in the path: at neither end is one, and before it ``**`` is not nothing."""
+    before = line[:at].removeprefix("!")
+    if at + 2 == len(line) or before in ("", "/"):
+        return None
+    return "/*/" if re.search(r"(?:^|/)\*{2,}$", before) else "/", None, at + 2
 
 
 def _trimmed(line: str) -> str:

@@ -89,6 +89,10 @@ class Listing:
         """Be told that a file was just written, so that the next answer has it."""
         self._index.suspect(path)
 
+    async def prepare(self) -> None:
+        """Load what the first answer will need, so that it need not wait for that."""
+        await self._run(_load)
+
     async def start(self) -> None:
         """Begin to watch."""
         self._loop = asyncio.get_running_loop()
@@ -197,6 +201,8 @@ class Listing:
 
     def _watch(self, folders: Sequence[str]) -> None:
         """Read all folders while watching them, then let that take the place of what was known so far."""
+        with self._turn:
+            pass  # who is being answered comes first
         if self._watcher is None:
             self._watcher = open_watcher()
         index = self._future_index = Index(folders, self._stirred, self._watcher)
@@ -216,3 +222,7 @@ class Listing:
         self._index.close()
         if self._watcher is not None:
             self._watcher.close()
+
+
+def _load() -> None:
+    selector("*")

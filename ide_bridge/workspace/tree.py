@@ -221,14 +221,17 @@ class Tree:
         return name == ".git" or (self._standing.ignore_case and name.lower() == ".git")
 
     def _meet_git(self, folder: _Folder, path: str) -> None:
-        """Take note of a ``.git``: inside a work tree it marks another one, which git does not enter."""
+        """Take note of a ``.git``: inside a work tree it marks another one.
+
+        git does not enter that, unless it tracks files in there itself.
+        """
         git_dir = git_folder(f"{self.root}/{path}.git")
         if git_dir is None:
             return
         if self.repository is None:
             content = read_rules(os.path.join(git_dir, "info", "exclude"))
             folder.rules = self._ruled(folder.rules, content, path)
-        elif self._top_place + path:
+        elif self._top_place + path and path not in self._forced_folders:
             folder.hidden = True
 
     def _ruled(self, rules: Rules, content: bytes, path: str) -> Rules:

@@ -58,7 +58,9 @@ class Workspace:
 
     async def write(self, place: Place, content: str, *, expected: Stamp | None = None) -> Stamp:
         """Make `content` the text of a file, if it is still in the expected state."""
-        return await asyncio.to_thread(self.files.write, place, content, expected=expected)
+        stamp = await asyncio.to_thread(self.files.write, place, content, expected=expected)
+        self.listing.suspect(place.path)
+        return stamp
 
     def shown(self, path: str) -> str | None:
         """How clients name a file: relative to its root, as ``listFiles`` prints it; ``None`` outside."""

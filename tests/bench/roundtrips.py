@@ -15,6 +15,7 @@ import aiohttp
 from tests.bench.measuring import Comparison, compare, one_processor
 from tests.bench.stage import PATIENCE, Socket, Stage, ask, connect, dial, request
 from tests.bench.table import Figure
+from tests.bench.watches import until_watched
 
 __all__ = ["CHEAPEST", "in_flight", "latency", "reading", "typical"]
 
@@ -85,6 +86,9 @@ async def typical(socket: Socket, message: str, calls: int = CALLS) -> float:
 async def _both(stage: Stage) -> AsyncIterator[tuple[Socket, Socket]]:
     with one_processor(), stage.bridge(stage.plain) as bridge, stage.echo() as port:
         async with connect(bridge) as ours, aiohttp.ClientSession() as session, dial(session, port) as echo:
+            await ask(ours, "listFiles")
+            await until_watched(bridge.ready["pid"], 1)
+            await ask(ours, "listFiles")
             yield ours, echo
 
 

@@ -7,6 +7,7 @@ who have no manners: it sends the head of a request as it is given and tells how
 import asyncio
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -151,8 +152,8 @@ async def knock(port: int, lines: Iterable[str]) -> Answer:
         try:
             writer.write("".join(f"{line}\r\n" for line in [*lines, ""]).encode("latin-1"))
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            length = next((line[15:] for line in head.split("\r\n") if line.lower().startswith("content-length:")), 0)
-            body = (await reader.readexactly(int(length))).decode()
+            length = re.search(r"^content-length: *(\d+)", head, re.IGNORECASE | re.MULTILINE)
+            body = (await reader.readexactly(int(length[1]) if length else 0)).decode()
         finally:
             writer.close()
             await writer.wait_closed()

@@ -27,7 +27,7 @@ def enter_loopback_only() -> str | None:
     if not sys.platform.startswith("linux"):
         return f"{sys.platform} has no network namespaces"
     # A refusal halfway would leave this process without even loopback, hence the trial in another one.
-    trial = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=30)
+    trial = subprocess.run([sys.executable, __file__], capture_output=True, encoding="utf-8", timeout=30)
     if trial.returncode != 0:
         return f"the kernel allows no network namespace of our own ({trial.stderr.strip()})"
     _enter()

@@ -75,7 +75,9 @@ async def test_the_token_is_taken_from_no_other_place(bridge):
     assert (await knock(bridge.port, head)).status == 401
 
 
-@pytest.mark.parametrize("origin", ["null", "", "http://127.0.0.1:{port}", "https://evil.example", "vscode-webview://x"])
+@pytest.mark.parametrize(
+    "origin", ["null", "", "http://127.0.0.1:{port}", "https://evil.example", "vscode-webview://x"]
+)
 async def test_no_web_page_comes_in_whatever_its_origin_and_even_with_the_token(bridge, origin):
     head = upgrade_head(
         bridge.port, f"Origin: {origin.format(port=bridge.port)}", f"{TOKEN_HEADER}: {token_of(bridge)}"
@@ -86,7 +88,14 @@ async def test_no_web_page_comes_in_whatever_its_origin_and_even_with_the_token(
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "127.0.0.1:{port}.evil.example", "evil@127.0.0.1:{port}", "x"],
+    [
+        "evil.example:{port}",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "127.0.0.1:{port}.evil.example",
+        "evil@127.0.0.1:{port}",
+        "x",
+    ],
 )
 async def test_a_name_that_was_rebound_to_this_machine_is_refused(bridge, host):
     head = upgrade_head(bridge.port, f"{TOKEN_HEADER}: {token_of(bridge)}", host=host.format(port=bridge.port))

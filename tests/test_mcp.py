@@ -1,0 +1,170 @@
+import asyncio
+import json
+
+import pytest
+
+from ide_bridge import __version__
+from ide_bridge.bridge import Bridge
+from ide_bridge.editor.interface import Editor
+from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS
+from tests.fakes.claude_client import Refused, connect_to
+from tests.fakes.surroundings import at_home
+
+
+class Slow(Editor):
+    """An editor that answers when it is told to."""
+
+    def __init__(self):
+        self.asked, self.go, self.ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def open_files(self):
+        self.asked.set()
+        try:
+            await self.go.wait()
+        finally:
+            self.ended.set()
+        return []
+
+
+@pytest.fixture
+def project():
+    with at_home() as home:
+        folder = home.path / "project"
+        folder.mkdir()
+        yield folder
+
+
+@pytest.fixture
+async def bridge(project):
+    async with Bridge(project) as bridge:
+        yield bridge
+
+
+@pytest.fixture
+async def client(bridge):
+    async with connect_to(bridge) as client:
+        yield client
+
+
+def text(answer):
+    """The text of a tool's result that is a success."""
+    assert answer.keys() == {"content"}
+    (block,) = answer["content"]
+    assert block.keys() == {"type", "text"}
+    assert block["type"] == "text"
+    return block["text"]
+
+
+@pytest.mark.parametrize("version", PROTOCOL_VERSIONS)
+async def test_every_version_we_know_is_spoken(client, version):
+    answer = await client.initialize(version)
+    assert answer == {
+        "protocolVersion": version,
+        "capabilities": {"tools": {"listChanged": True}, "prompts": {}, "resources": {}},
+        "serverInfo": {"name": "ide-bridge", "version": __version__},
+    }
+
+
+@pytest.mark.parametrize("version", ["2099-01-01", "", "1"])
+async def test_another_version_is_answered_with_our_newest(client, version):
+    assert (await client.initialize(version))["protocolVersion"] == "2025-11-25"
+
+
+async def test_the_questions_after_connecting_are_answered(client):
+    await client.initialize()
+    for method in ("tools/list", "prompts/list", "resources/list"):
+        await client.ask(method)
+    answers = [(await client.receive())["result"] for _ in range(3)]
+    assert answers[1:] == [{"prompts": []}, {"resources": []}]
+    assert [tool["name"] for tool in answers[0]["tools"]][:6] == list(DIRECT)
+
+
+async def test_every_tool_has_a_description_and_a_schema_of_its_own(client):
+    tools = {tool["name"]: tool for tool in (await client.request("tools/list"))["tools"]}
+    assert all(tool["description"] and tool["inputSchema"]["type"] == "object" for tool in tools.values())
+    write = tools["writeFile"]["inputSchema"]
+    assert write["required"] == ["path", "content"]
+    assert write["properties"]["path"]["type"] == "string"
+    assert tools["listFiles"]["inputSchema"].get("required", []) == []
+    assert tools["getOpenFiles"]["inputSchema"]["properties"] == {}
+
+
+async def test_a_method_as_a_tool_answers_its_result_as_json_and_a_text_as_it_is(project, client):
+    assert text(await client.call_tool("writeFile", {"path": "a", "content": "é\n"})) == "true"
+    assert text(await client.call_tool("readFile", {"path": "a"})) == "é\n"
+    assert json.loads(text(await client.call_tool("listFiles", {}))) == ["a"]
+    assert json.loads(text(await client.call_tool("getWorkspaceInfo")))["path"] == str(project)
+    assert text(await client.call_tool("getCurrentFile")) in {"null", '"a"'}
+
+
+async def test_a_tool_that_fails_says_so_in_one_sentence(client):
+    missing = await client.call_tool("readFile", {"path": "absent"})
+    assert missing == {
+        "content": [{"type": "text", "text": "failed to read file: File not found"}],
+        "isError": True,
+    }
+    outside = await client.call_tool("writeFile", {"path": "../x", "content": ""})
+    assert outside["isError"] is True
+    assert ".." in outside["content"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ({"name": "nothing"}, "Unknown tool: nothing"),
+        ({"name": "ping"}, "Unknown tool: ping"),
+        ({"name": "readFile"}, "path"),
+        ({"name": "readFile", "arguments": {"path": 1}}, "path"),
+        ({"name": "readFile", "arguments": []}, "object"),
+        ({}, "name"),
+        ({"name": 1}, "name"),
+    ],
+)
+async def test_a_call_that_fits_no_tool_is_wrong_parameters(client, params, says):
+    with pytest.raises(Refused) as refused:
+        await client.request("tools/call", params)
+    assert refused.value.code == -32602
+    assert says in refused.value.message
+
+
+async def test_an_accident_in_a_tool_tells_only_its_number(project, caplog):
+    class Clumsy(Editor):
+        async def open_files(self):
+            raise RuntimeError("a private detail")
+
+    async with Bridge(project, editor=Clumsy()) as bridge, connect_to(bridge) as client:
+        answer = await client.call_tool("getOpenFiles")
+    assert answer["isError"] is True
+    assert "private" not in answer["content"][0]["text"]
+    assert answer["content"][0]["text"].startswith("internal error")
+    assert "a private detail" in caplog.text
+
+
+async def test_a_cancelled_call_ends_and_is_not_answered(project):
+    editor = Slow()
+    async with Bridge(project, editor=editor) as bridge, connect_to(bridge) as client:
+        asked = await client.ask("tools/call", {"name": "getOpenFiles"})
+        async with asyncio.timeout(5):
+            await editor.asked.wait()
+            await client.notify("notifications/cancelled", {"requestId": asked, "reason": "the user said so"})
+            await editor.ended.wait()
+        assert await client.request("ping") == {}
+
+
+async def test_a_call_ends_with_its_client(project):
+    editor = Slow()
+    async with Bridge(project, editor=editor) as bridge:
+        async with connect_to(bridge) as client:
+            await client.ask("getOpenFiles")
+            await asyncio.wait_for(editor.asked.wait(), 5)
+        await asyncio.wait_for(editor.ended.wait(), 5)
+
+
+async def test_a_slow_call_holds_up_nobody(project):
+    editor = Slow()
+    async with Bridge(project, editor=editor) as bridge, connect_to(bridge) as client:
+        asked = await client.ask("getOpenFiles")
+        assert await client.request("ping") == {}
+        editor.go.set()
+        answer = await client.receive()
+        assert (answer["id"], answer["result"]) == (asked, [])

@@ -1,0 +1,182 @@
+"""Other packages join through entry points: an adapter, a tool, and one that is broken.
+
+The packages are installed as pip leaves them: a module beside a ``dist-info`` folder on the path.
+"""
+
+import json
+import subprocess
+from textwrap import dedent
+
+import pytest
+
+from tests.fakes.bridge_process import PROGRAM, BridgeProcess
+from tests.fakes.claude_cli import Home
+from tests.fakes.claude_client import connect
+
+ADAPTER = """
+    from ide_bridge import Editor, OpenFile
+
+    class Toy(Editor):
+        name = "Toy"
+
+        async def open_files(self):
+            return [OpenFile(WORKSPACE + "/open.py", active=True)]
+
+    class NoEditor:
+        pass
+
+    def broken():
+        raise RuntimeError("the toy is broken")
+"""
+
+TOOLS = """
+    from ide_bridge import Context
+
+    def shout(word: str, context: Context, times: int = 1) -> str:
+        \\"\\"\\"Say a word loudly.\\"\\"\\"
+        return (word.upper() + "!") * times + context.workspace.name
+
+    async def later(numbers: list[int]) -> dict[str, int]:
+        return {"sum": sum(numbers)}
+
+    def untyped(word):
+        return word
+"""
+
+
+@pytest.fixture
+def home():
+    with Home() as home:
+        yield home
+
+
+@pytest.fixture
+def project(home):
+    folder = home.path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def site(home, project):
+    """A folder with two packages and one that is not there."""
+    site = home.path / "site"
+    site.mkdir()
+    source = f"WORKSPACE = {str(project)!r}\n{dedent(ADAPTER)}"
+    install(site, "toy", source, editors={"toy": "toy:Toy", "broken": "toy:broken", "none": "toy:NoEditor"})
+    tools = {
+        "shout": "shouting:shout",
+        "later": "shouting:later",
+        "readFile": "shouting:shout",
+        "untyped": "shouting:untyped",
+        "gone": "no_such_module:function",
+    }
+    install(site, "shouting", dedent(TOOLS).replace('\\"', '"'), tools=tools)
+    return site
+
+
+@pytest.fixture
+def environment(home, site):
+    return home.environment | {"PYTHONPATH": str(site)}
+
+
+def install(site, name, source, **groups):
+    (site / f"{name}.py").write_text(source, encoding="utf-8")
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    lines = [
+        line
+        for group, entries in groups.items()
+        for line in (f"[ide_bridge.{group}]", *(f"{key} = {value}" for key, value in entries.items()))
+    ]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def call(environment, folder, method, params=None):
+    given = [] if params is None else [json.dumps(params)]
+    done = subprocess.run(
+        [*PROGRAM, "call", method, *given],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_an_adapter_of_another_package_is_the_editor(project, environment):
+    with BridgeProcess(project, environment, "--editor", "toy") as served:
+        assert json.loads(served.lock.read_text(encoding="utf-8"))["ideName"] == "Toy"
+        assert call(environment, project, "getOpenFiles") == ["open.py"]
+        assert call(environment, project, "getCurrentFile") == "open.py"
+        assert call(environment, project, "status")["editors"] == [{"name": "Toy"}]
+        assert served.log() == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("broken", "ide-bridge: The adapter broken (toy:broken) was left out: the toy is broken.\n"),
+        ("none", "ide-bridge: The adapter none (toy:NoEditor) is no Editor and was left out.\n"),
+    ],
+)
+def test_an_adapter_that_fails_is_named_and_the_folder_is_served(project, environment, name, sentence):
+    with BridgeProcess(project, environment, "--editor", name) as served:
+        assert served.log() == sentence
+        assert json.loads(served.lock.read_text(encoding="utf-8"))["ideName"] == "Folder"
+        assert call(environment, project, "listFiles") == []
+
+
+def test_an_adapter_nobody_knows_is_an_error_that_names_those_there_are(home, project, environment):
+    done = subprocess.run(
+        [*PROGRAM, "serve", str(project), "--editor", "vi"], env=environment, capture_output=True, timeout=30
+    )
+    assert done.returncode == 1
+    assert done.stderr == b"ide-bridge: There is no adapter called vi (broken, none, toy).\n"
+    assert home.locks() == []
+
+
+async def test_a_tool_of_another_package_is_listed_and_can_be_called(project, environment):
+    with BridgeProcess(project, environment) as served:
+        with open(served.ready["token_file"], encoding="ascii") as file:
+            token = file.read()
+        async with connect(served.ready["port"], token) as client:
+            await client.initialize()
+            tools = {tool["name"]: tool for tool in (await client.request("tools/list"))["tools"]}
+            assert tools["shout"] == {
+                "name": "shout",
+                "description": "Say a word loudly.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"word": {"type": "string"}, "times": {"type": "integer", "default": 1}},
+                    "required": ["word"],
+                },
+            }
+            said = await client.call_tool("shout", {"word": "a", "times": 2})
+            assert said == {"content": [{"type": "text", "text": "A!A!project"}]}
+            summed = await client.call_tool("later", {"numbers": [1, 2]})
+            assert summed == {"content": [{"type": "text", "text": '{"sum":3}'}]}
+
+
+async def test_tools_that_fail_to_load_are_named_in_one_sentence_each_and_the_rest_works(
+    home, project, site, monkeypatch
+):
+    from ide_bridge.bridge import Bridge
+    from tests.fakes.claude_client import connect_to
+    from tests.fakes.surroundings import at_home
+
+    monkeypatch.syspath_prepend(str(site))
+    with at_home():
+        async with Bridge(project) as bridge, connect_to(bridge) as client:
+            assert bridge.problems() == [
+                "The tool readFile (shouting:shout) was left out: a tool of that name exists already.",
+                "The tool untyped (shouting:untyped) was left out: its parameter 'word' has no type.",
+                "The tool gone (no_such_module:function) was left out: No module named 'no_such_module'.",
+            ]
+            tools = [tool["name"] for tool in (await client.request("tools/list"))["tools"]]
+            assert tools[6:] == ["shout", "later"]
+            assert "A!" in (await client.call_tool("shout", {"word": "a"}))["content"][0]["text"]
+            assert await client.request("writeFile", {"path": "a", "content": "still ours"}) is True
+            assert await client.request("readFile", {"path": "a"}) == "still ours"

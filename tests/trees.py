@@ -1,0 +1,78 @@
+"""Trees: folders on disk for the tests of listing, and what git itself says of them.
+
+It does not know the code under test; whoever uses it compares.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+
+
+def isolate_git(monkeypatch, home):
+    """Gives git a home of its own, so that nobody's settings decide a test."""
+    home.mkdir(exist_ok=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    for name in ("XDG_CONFIG_HOME", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    for role in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{role}_NAME", "Somebody")
+        monkeypatch.setenv(f"GIT_{role}_EMAIL", "somebody@localhost")
+
+
+def git(folder, *arguments):
+    """Runs git in a folder and returns what it prints."""
+    command = ["git", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
+
+
+def git_list(folder):
+    """Lists what git would, as far as it lies on disk as a file or link and its name is text."""
+    output = git(folder, "ls-files", "-co", "--exclude-standard", "-z")
+    names = {name for name in output.split(b"\0") if name and _is_there(os.fsencode(folder), name)}
+    return sorted(name.decode() for name in names if _is_text(name))
+
+
+def put(folder, *paths, text=""):
+    """Makes files with all folders above them."""
+    for path in paths:
+        place = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "wb") as file:
+            file.write(text if isinstance(text, bytes) else text.encode())
+
+
+def remove(path):
+    """Deletes whatever lies there."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.remove(path)
+
+
+def wait_until(holds, seconds=5.0):
+    """Looks again and again until something holds; False when time is up."""
+    deadline = time.monotonic() + seconds
+    while not (held := holds()) and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return held
+
+
+def _is_there(folder, name):
+    place = folder
+    parts = name.split(b"/")
+    for part in parts[:-1]:
+        place = os.path.join(place, part)
+        if os.path.islink(place):
+            return False
+    place = os.path.join(place, parts[-1])
+    return os.path.islink(place) or os.path.isfile(place)
+
+
+def _is_text(name):
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
