@@ -7,15 +7,13 @@ READY   := $(VENV)/.ready
 TOOLS   := $(VENV)/.tools
 TESTS   ?= tests
 
-export PYTHONWARNDEFAULTENCODING := 1
-
 .PHONY: serve test check bench clean
 
 serve: $(READY)
 	@exec $(BIN)/ide-bridge serve "$(DIR)"
 
 test: $(TOOLS)
-	$(BIN)/python -m pytest $(TESTS)
+	PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest $(TESTS)
 
 check: $(TOOLS)
 	$(BIN)/ruff check .

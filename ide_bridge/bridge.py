@@ -171,7 +171,6 @@ class Bridge:
         return self._claim
 
     async def _start_fronts(self, claim: Claim) -> None:
-        self._registry.load_plugins()
         methods = mcp_methods(self._registry)
         self._front = ClaudeFront(self.clients, Dispatcher(methods), lambda: claim.token)
         steering: dict[str, Method[Client, Any]] = {
@@ -202,13 +201,12 @@ class Bridge:
                     self._tell("someone", "deleted the lock file; it is back")
 
     async def _watch_later(self) -> None:
-        """Begin to watch when the first client has had its answer: who connects should not wait for it."""
+        """Do what takes time when the first client has had its answer: who connects should not wait for it."""
         await asyncio.sleep(_PREPARE_DELAY_SECONDS)
+        self._registry.load_plugins()
         await self.workspace.listing.prepare()
         await asyncio.sleep(_WATCH_DELAY_SECONDS)
         await self.workspace.start()
-        for problem in self.problems():
-            self._tell("note:", problem)
 
     def _tell(self, who: str, what: str) -> None:
         if self._happening is not None:

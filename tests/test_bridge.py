@@ -173,6 +173,15 @@ async def test_with_a_linger_time_it_ends_when_nobody_is_there(home, project):
     assert home.locks() == []
 
 
+async def test_a_stopped_bridge_leaves_no_clock_running(project):
+    async with Bridge(project, linger=60) as bridge, connect_to(bridge) as client:
+        await client.initialize()
+        await bridge.stop()
+        await client.closed()
+        await eventually(lambda: not len(bridge.clients))
+        assert bridge._clock is None
+
+
 async def test_status_is_what_the_command_line_promises(home, project):
     async with Bridge(project) as bridge:
         assert bridge.status() == {

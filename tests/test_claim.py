@@ -2,6 +2,8 @@ import json
 import os
 import socket
 import stat
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 
@@ -57,7 +59,7 @@ def test_two_workspaces_share_neither_port_nor_token(home, claim):
         other.close()
 
 
-def test_a_port_that_someone_took_meanwhile_is_given_up_and_the_token_kept(project):
+def test_a_port_that_someone_took_meanwhile_is_given_up_and_the_token_with_it(project):
     first = Claim([str(project)])
     first.close()
     with socket.socket() as thief:
@@ -66,10 +68,10 @@ def test_a_port_that_someone_took_meanwhile_is_given_up_and_the_token_kept(proje
         second = Claim([str(project)])
         second.close()
     assert second.port != first.port
-    assert second.token == first.token
+    assert second.token != first.token
     third = Claim([str(project)])
     third.close()
-    assert third.port == second.port
+    assert (third.port, third.token) == (second.port, second.token)
 
 
 def test_the_token_is_private_long_and_bare(claim):
@@ -157,3 +159,28 @@ def test_the_listener_is_handed_over_once(claim):
         assert listener.getsockname() == ("127.0.0.1", claim.port)
         with pytest.raises(SetupProblem, match="in use already"):
             claim.detach_listener()
+
+
+def test_what_a_killed_bridge_left_is_swept(home, project):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    stale = home.config / "ide" / "1.lock"
+    stale.parent.mkdir(mode=0o700)
+    stale.write_text(json.dumps({"pid": process.pid, "writtenBy": "ide-bridge"}), encoding="utf-8")
+    claim = Claim([str(project)])
+    try:
+        assert home.locks() == [Path(claim.lock.path)]
+    finally:
+        claim.close()
+
+
+def test_a_lock_that_could_be_written_only_in_part_is_taken_back(home, project):
+    first = Claim([str(project)])
+    first.close()
+    documented = home.path / ".config" / "claude" / "ide"
+    (documented / f"{first.port}.lock").mkdir(parents=True)
+    documented.chmod(0o700)
+    with pytest.raises(OSError, match="directory"):
+        Claim([str(project)])
+    assert home.locks() == []
+    assert running_bridges() == []

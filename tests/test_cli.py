@@ -47,7 +47,7 @@ def run(home, *arguments, folder=None, code=0, **variables):
         cwd=folder or home.path,
         env=home.environment | variables,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=30,
     )
     assert code is None or done.returncode == code, (done.returncode, done.stdout, done.stderr)
@@ -151,15 +151,25 @@ def test_a_call_that_fails_exits_1_with_the_reason(home, project, served):
     assert (
         failure(home, "call", "readFile", '{"path": "x"}', folder=project) == "failed to read file: File not found"
     )
-    assert failure(home, "call", "nothing", folder=project) == "Method not found"
+    told = failure(home, "call", "nothing", folder=project)
+    assert told == "There is no method called nothing; PROTOCOL.md lists them all."
     assert "not JSON" in failure(home, "call", "readFile", "{", folder=project)
-    assert "No bridge is running" in failure(home, "call", "listFiles", folder=home.path)
+
+
+def test_a_call_where_no_bridge_runs_starts_one_for_the_git_top_level(home, project):
+    (project / ".git").mkdir()
+    (project / "sub").mkdir()
+    assert json.loads(run(home, "call", "readFile", '{"path": "a.py"}', folder=project / "sub")[0]) == "é\n"
+    (bridge,) = json.loads(run(home, "status", "--json")[0])["bridges"]
+    assert bridge["workspaceFolders"] == [str(project)]
+    run(home, "stop", str(project))
+    assert home.locks() == []
 
 
 def test_stop_ends_the_bridge_of_a_folder_and_waits(home, project, served):
     assert run(home, "stop", str(project)) == ("", "")
     assert home.locks() == []
-    assert served.stop() == 0
+    assert served._process.wait(20) == 0
     assert failure(home, "stop", str(project)) == f"No bridge is running for {project}."
     assert failure(home, "stop", "--all") == "No bridge is running."
 
@@ -171,7 +181,7 @@ def test_stop_all_ends_every_bridge(home, project, served):
         assert len(home.locks()) == 2
         run(home, "stop", "--all")
         assert home.locks() == []
-        assert (served.stop(), second.stop()) == (0, 0)
+        assert [bridge._process.wait(20) for bridge in (served, second)] == [0, 0]
 
 
 def test_run_starts_a_bridge_and_becomes_the_cli_connected_to_it(home, project):

@@ -25,6 +25,7 @@ class MemoryChannel:
         self.reads = asyncio.Event()
         self.reads.set()
         self.gone = False
+        self.defect = None
         self.closings = []
 
     async def __aiter__(self):
@@ -35,6 +36,8 @@ class MemoryChannel:
         await self.reads.wait()
         if self.gone:
             raise ConnectionResetError
+        if self.defect is not None:
+            raise self.defect
         self._sent.put_nowait(message)
 
     async def close(self, code, reason):
@@ -298,6 +301,7 @@ async def test_who_reads_nothing_is_closed(connection, channel, monkeypatch):
     connection.notify("news")
     await until(lambda: channel.closings)
     assert channel.closings[0][0] == 1008
+    assert not connection._outbox
 
 
 # --- our own questions
@@ -309,6 +313,13 @@ async def test_a_question_is_answered(connection, channel):
     assert (question["method"], question["params"]) == ("openFiles", {})
     channel.say({"jsonrpc": "2.0", "id": question["id"], "result": ["a"]})
     assert msgspec.json.decode(await asking) == ["a"]
+
+
+async def test_an_answer_without_a_result_is_null(connection, channel):
+    asking = asyncio.create_task(connection.request("q", {}, timeout=5))
+    question = await channel.hear()
+    channel.say({"jsonrpc": "2.0", "id": question["id"], "error": None})
+    assert msgspec.json.decode(await asking) is None
 
 
 async def test_an_error_as_answer_is_raised(connection, channel):
@@ -335,6 +346,26 @@ async def test_the_deadline_holds_while_the_other_end_does_not_read(connection, 
     channel.reads.clear()
     with pytest.raises(TimeoutError):
         await connection.request("q", {}, timeout=0.01)
+    assert connection._peer._asked == set()
+
+
+async def test_an_answer_that_crosses_with_giving_up_is_dropped(connection, channel):
+    asking = asyncio.create_task(connection.request("q", {}, timeout=5))
+    question = await channel.hear()
+    channel.say({"jsonrpc": "2.0", "id": question["id"], "result": 1})
+    asking.cancel()
+    channel.say(call(1, "double", 1))
+    assert (await channel.hear())["id"] == 1
+    assert asking.cancelled()
+
+
+async def test_giving_up_a_question_while_the_connection_ends_is_no_accident(connection, channel):
+    asking = asyncio.create_task(connection.request("q", {}, timeout=5))
+    await channel.hear()
+    channel.say_bytes(END)
+    asking.cancel()
+    await until(asking.done)
+    assert asking.cancelled()
 
 
 async def test_open_questions_end_with_the_connection(connection, channel):
@@ -349,6 +380,14 @@ async def test_open_questions_end_with_the_connection(connection, channel):
 
 
 # --- the end
+
+
+async def test_after_the_end_nobody_is_told_anything(connection, channel):
+    await connection.close()
+    await until(lambda: len(channel.closings) == 2)
+    connection.notify("news")
+    assert not connection._outbox
+    assert connection._posting is None
 
 
 async def test_the_end_cancels_what_still_runs(connection, channel, work):
@@ -373,6 +412,17 @@ async def test_an_answer_nobody_can_take_any_more_is_no_accident(connection, cha
     await until(lambda: work.ended)
     await connection.close()
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_an_answer_that_cannot_be_sent_is_logged_and_ends_nothing(connection, channel, work, caplog):
+    channel.defect = RuntimeError("a bug of the channel")
+    channel.say(call(1, "wait", 1))
+    work.go_on.set()
+    await until(lambda: caplog.records)
+    assert "a bug of the channel" in caplog.text
+    channel.defect = None
+    channel.say(call(2, "double", 1))
+    assert (await channel.hear())["id"] == 2
 
 
 async def test_a_cancelled_run_leaves_nothing_behind(channel, work):

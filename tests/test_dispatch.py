@@ -179,6 +179,11 @@ CORPUS = [
     {},
     {"jsonrpc": "2.0"},
     {"method": "nothing"},
+    *(call("nothing", request_id) for request_id in (True, [1], {}, 1.0)),
+    note("nothing", params=7),
+    note("crash"),
+    {"jsonrpc": "1.0", "method": "nothing"},
+    [note("unknown"), call("nothing")],
 ]
 MALFORMED = [
     b"",
@@ -188,7 +193,14 @@ MALFORMED = [
     b'{"jsonrpc":"2.0","method":"nothing"',
     b'[{"jsonrpc":"2.0"},',
     b"{}{}",
+    b"{'id':1}",
+    b'{"jsonrpc":"2.0","id":"a\tb","method":"nothing"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"nothing"}\0',
+    b'{"jsonrpc":"2.0","id":1,"method":"nothing","params":' + b"[" * 5000 + b"]" * 5000 + b"}",
 ]
+
+NOTHING_KNOWN = (type(None), None, -32600, None)
+NOT_JSON = (type(None), None, -32700, None)
 
 # message, what the reference answers, what we answer, and why we do
 DIVERGENCES = {
@@ -228,6 +240,60 @@ DIVERGENCES = {
         (int, 1, None, -9),
         "Newer clients send members that older bridges do not know.",
     ),
+    "params that are null": (
+        call("nothing", 1, params=None),
+        NOTHING_KNOWN,
+        (int, 1, -32600, None),
+        "As for every wrong request: the id can be read.",
+    ),
+    "a method that is no name": (
+        call(5),
+        NOTHING_KNOWN,
+        (int, 1, -32600, None),
+        "As for every wrong request: the id can be read.",
+    ),
+    "a batch of nothing but wrong elements": (
+        [1, [call("nothing")], {}],
+        NOTHING_KNOWN,
+        [NOTHING_KNOWN] * 3,
+        "The specification answers each element by itself, also when all are wrong.",
+    ),
+    "a response in a batch": (
+        [{"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}],
+        NOTHING_KNOWN,
+        None,
+        "As for a response that comes alone.",
+    ),
+    "a huge batch": (
+        [call("nothing")] * 1001,
+        [(int, 1, None, None)] * 1001,
+        NOTHING_KNOWN,
+        "One message must not make any amount of work.",
+    ),
+    "a number that is none": (
+        b'{"jsonrpc":"2.0","id":1,"method":"subtract","params":[NaN]}',
+        (int, 1, -32602, None),
+        (int, 1, -32700, None),
+        "NaN is not JSON; Python's own parser takes it all the same.",
+    ),
+    "an id beyond all numbers": (
+        b'{"jsonrpc":"2.0","id":1e400,"method":"nothing"}',
+        (float, float("inf"), None, None),
+        NOT_JSON,
+        "It could only be sent back as Infinity, which is not JSON.",
+    ),
+    "half a surrogate pair": (
+        b'{"jsonrpc":"2.0","id":"\\ud800","method":"nothing"}',
+        (str, "\ud800", None, None),
+        NOT_JSON,
+        "It cannot be written as UTF-8, so nobody could be given it back.",
+    ),
+    "a byte order mark": (
+        b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"nothing"}',
+        NOT_JSON,
+        (int, 1, -32700, None),
+        "Wrong for both; the id can be read.",
+    ),
 }
 
 
@@ -244,7 +310,7 @@ async def test_malformed_text_is_answered_like_the_reference_does(text):
 
 @pytest.mark.parametrize(("message", "theirs", "ours", "reason"), DIVERGENCES.values(), ids=DIVERGENCES)
 async def test_each_divergence_is_real(message, theirs, ours, reason):
-    text = json.dumps(message).encode()
+    text = message if isinstance(message, bytes) else json.dumps(message).encode()
     assert essence(await reference(text)) == theirs
     assert essence(await answer(text)) == ours
     assert ours != theirs, reason
@@ -331,6 +397,11 @@ async def test_only_an_incident_number_leaves(method, in_batch, caplog):
     assert caplog.records[0].exc_info is not None
 
 
+async def test_every_incident_has_a_number_of_its_own():
+    replies = [await answer(json.dumps(call("crash")).encode()) for _ in range(3)]
+    assert len({reply["error"]["data"]["incident"] for reply in replies}) == 3
+
+
 @pytest.mark.parametrize(
     ("method", "code", "text"), [("problem", -32603, "File not found"), ("problem_later", -32602, "outside")]
 )
@@ -399,6 +470,12 @@ async def test_a_request_that_is_itself_cancelled_has_no_outcome():
 @pytest.mark.parametrize("method", ["crash", "crash_later", "problem", "unknown"])
 async def test_a_notification_that_fails_stays_here(method):
     await DISPATCHER.tell("me", Notification(method))
+
+
+async def test_a_notification_nobody_knows_is_not_worth_a_word(caplog):
+    caplog.set_level(logging.DEBUG, "ide_bridge")
+    await DISPATCHER.tell("me", Notification("unknown"))
+    assert caplog.records == []
 
 
 async def test_a_notification_reaches_its_method_with_context_and_params(caplog):

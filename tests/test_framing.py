@@ -126,10 +126,13 @@ def test_nothing_but_a_parse_error_comes_out(pieces):
         assert all(isinstance(frame, bytes | TooLarge | str) for frame in read(framing, pieces))
 
 
-def test_a_broken_stream_stays_broken():
+@pytest.mark.parametrize(
+    ("nonsense", "reason"), [(b"Nonsense\r\n\r\n", "no Content-Length"), (b"x" * 5000, "does not end")]
+)
+def test_a_broken_stream_stays_broken(nonsense, reason):
     framing = ContentLength()
-    for data in (b"Nonsense\r\n\r\n", b"Content-Length: 2\r\n\r\n{}", b""):
-        with pytest.raises(ParseError, match="no Content-Length"):
+    for data in (nonsense, b"Content-Length: 2\r\n\r\n{}", b""):
+        with pytest.raises(ParseError, match=reason):
             framing.feed(data)
     assert not framing._buffer
 

@@ -37,7 +37,7 @@ def python(program):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         cwd=HOUSE.parent,
         timeout=60,
     )

@@ -5,6 +5,7 @@ The packages are installed as pip leaves them: a module beside a ``dist-info`` f
 
 import json
 import subprocess
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -33,14 +34,11 @@ TOOLS = """
     from ide_bridge import Context
 
     def shout(word: str, context: Context, times: int = 1) -> str:
-        \\"\\"\\"Say a word loudly.\\"\\"\\"
+        'Say a word loudly.'
         return (word.upper() + "!") * times + context.workspace.name
 
     async def later(numbers: list[int]) -> dict[str, int]:
         return {"sum": sum(numbers)}
-
-    def untyped(word):
-        return word
 """
 
 
@@ -59,19 +57,12 @@ def project(home):
 
 @pytest.fixture
 def site(home, project):
-    """A folder with two packages and one that is not there."""
+    """A folder with two packages: one brings adapters, the other tools."""
     site = home.path / "site"
     site.mkdir()
     source = f"WORKSPACE = {str(project)!r}\n{dedent(ADAPTER)}"
     install(site, "toy", source, editors={"toy": "toy:Toy", "broken": "toy:broken", "none": "toy:NoEditor"})
-    tools = {
-        "shout": "shouting:shout",
-        "later": "shouting:later",
-        "readFile": "shouting:shout",
-        "untyped": "shouting:untyped",
-        "gone": "no_such_module:function",
-    }
-    install(site, "shouting", dedent(TOOLS).replace('\\"', '"'), tools=tools)
+    install(site, "shouting", dedent(TOOLS), tools={"shout": "shouting:shout", "later": "shouting:later"})
     return site
 
 
@@ -138,11 +129,14 @@ def test_an_adapter_nobody_knows_is_an_error_that_names_those_there_are(home, pr
     assert home.locks() == []
 
 
+def connect_as_told(served):
+    token = Path(served.ready["token_file"]).read_text(encoding="ascii")
+    return connect(served.ready["port"], token)
+
+
 async def test_a_tool_of_another_package_is_listed_and_can_be_called(project, environment):
     with BridgeProcess(project, environment) as served:
-        with open(served.ready["token_file"], encoding="ascii") as file:
-            token = file.read()
-        async with connect(served.ready["port"], token) as client:
+        async with connect_as_told(served) as client:
             await client.initialize()
             tools = {tool["name"]: tool for tool in (await client.request("tools/list"))["tools"]}
             assert tools["shout"] == {
@@ -158,25 +152,31 @@ async def test_a_tool_of_another_package_is_listed_and_can_be_called(project, en
             assert said == {"content": [{"type": "text", "text": "A!A!project"}]}
             summed = await client.call_tool("later", {"numbers": [1, 2]})
             assert summed == {"content": [{"type": "text", "text": '{"sum":3}'}]}
+        assert served.log() == ""
+
+
+async def test_a_tool_of_another_package_can_be_called_without_asking_for_the_list(project, environment):
+    with BridgeProcess(project, environment) as served:
+        async with connect_as_told(served) as client:
+            said = await client.call_tool("shout", {"word": "a"})
+            assert said == {"content": [{"type": "text", "text": "A!project"}]}
 
 
 async def test_tools_that_fail_to_load_are_named_in_one_sentence_each_and_the_rest_works(
-    home, project, site, monkeypatch
+    project, site, environment
 ):
-    from ide_bridge.bridge import Bridge
-    from tests.fakes.claude_client import connect_to
-    from tests.fakes.surroundings import at_home
-
-    monkeypatch.syspath_prepend(str(site))
-    with at_home():
-        async with Bridge(project) as bridge, connect_to(bridge) as client:
-            assert bridge.problems() == [
-                "The tool readFile (shouting:shout) was left out: a tool of that name exists already.",
-                "The tool untyped (shouting:untyped) was left out: its parameter 'word' has no type.",
-                "The tool gone (no_such_module:function) was left out: No module named 'no_such_module'.",
-            ]
+    faulty = {"readFile": "faulty:ours", "untyped": "faulty:untyped", "gone": "no_such_module:function"}
+    source = "def ours() -> str:\n    return 'not ours'\n\ndef untyped(word):\n    return word\n"
+    install(site, "faulty", source, tools=faulty)
+    with BridgeProcess(project, environment) as served:
+        async with connect_as_told(served) as client:
             tools = [tool["name"] for tool in (await client.request("tools/list"))["tools"]]
-            assert tools[6:] == ["shout", "later"]
-            assert "A!" in (await client.call_tool("shout", {"word": "a"}))["content"][0]["text"]
+            assert set(tools[6:]) == {"shout", "later"}
             assert await client.request("writeFile", {"path": "a", "content": "still ours"}) is True
-            assert await client.request("readFile", {"path": "a"}) == "still ours"
+            read = await client.call_tool("readFile", {"path": "a"})
+            assert read == {"content": [{"type": "text", "text": "still ours"}]}
+        assert set(served.log().splitlines()) == {
+            "ide-bridge: The tool readFile (faulty:ours) was left out: a tool of that name exists already.",
+            "ide-bridge: The tool untyped (faulty:untyped) was left out: its parameter 'word' has no type.",
+            "ide-bridge: The tool gone (no_such_module:function) was left out: No module named 'no_such_module'.",
+        }

@@ -32,7 +32,6 @@ from ide_bridge.tools.registry import Registry
 from ide_bridge.wire import connection, framing, peer
 from ide_bridge.workspace import beneath, files, places
 from ide_bridge.workspace.sharing import DENIED
-from tests.fakes.bridge_process import BridgeProcess
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -166,6 +165,10 @@ def shown(command, folder, environment):
         terminal.close()
 
 
+def ask(call, folder, environment):
+    return json.loads(shown(f"ide-bridge call {call}", folder, environment))
+
+
 def typed(console):
     """The commands of a console block, each with what the block says that it prints."""
     steps = []
@@ -239,17 +242,31 @@ def test_the_adapter_and_the_tool_of_another_package_join(package, environment, 
     extending = section(README, "Extend it from another package")
     (flag,) = re.findall(r"`ide-bridge serve (--editor \w+)`", extending)
     (call,) = block(extending, "sh")
-    environment["PWD"] = str(home)
-    with BridgeProcess(home, environment, *flag.split()) as bridge:
-        assert json.loads(bridge.lock.read_text(encoding="utf-8"))["ideName"] == "My Editor"
+    first_terminal = Pty(["ide-bridge", "serve", *flag.split()], home, environment)
+    try:
+        first_terminal.read_until("Ctrl-C stops.\n")
+        assert "as “My Editor”" in first_terminal.screen
+        assert ask("getOpenFiles", home, environment) == ["draft.txt"]
         assert json.loads(shown(call, home, environment)) == {"content": [{"type": "text", "text": "3"}]}
-        (tool,) = [
-            tool
-            for tool in json.loads(shown("ide-bridge call tools/list", home, environment))["tools"]
-            if tool["name"] == "wordCount"
-        ]
+        (tool,) = [tool for tool in ask("tools/list", home, environment)["tools"] if tool["name"] == "wordCount"]
         assert tool["description"] == "Count the words of a file of the workspace."
         assert tool["inputSchema"]["required"] == ["path"]
+    finally:
+        first_terminal.close()
+
+
+def test_what_the_readme_says_of_unsaved_text_is_so(package, environment, home):
+    """Clients read it, and may not overwrite it."""
+    (home / "draft.txt").write_text("saved", encoding="utf-8")
+    first_terminal = Pty(["ide-bridge", "serve", "--editor", "mine"], home, environment)
+    try:
+        first_terminal.read_until("Ctrl-C stops.\n")
+        assert ask("""readFile '{"path": "draft.txt"}'""", home, environment) == "not saved yet"
+        refusal = shown("""ide-bridge call writeFile '{"path": "draft.txt", "content": ""}'""", home, environment)
+        assert "unsaved changes" in refusal
+        assert (home / "draft.txt").read_text(encoding="utf-8") == "saved"
+    finally:
+        first_terminal.close()
 
 
 # --- tables ------------------------------------------------------------------------------------------------

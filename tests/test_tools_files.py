@@ -6,6 +6,7 @@ import pytest
 
 from ide_bridge.bridge import Bridge
 from ide_bridge.editor.interface import Editor
+from ide_bridge.errors import FileProblem
 from ide_bridge.model import OpenFile
 from ide_bridge.tools import files, seen
 from ide_bridge.tools.registry import Context
@@ -323,10 +324,20 @@ async def test_writes_sent_at_once_happen_one_after_another(project, client):
 
 
 async def test_a_large_read_that_ends_after_the_clients_own_write_does_not_outdate_it(project):
-    context = Context(Workspace(project), Editor())
+    opened, written = asyncio.Event(), asyncio.Event()
+
+    class Slow(Workspace):
+        async def read_large(self, text):
+            opened.set()
+            await written.wait()
+            return await super().read_large(text)
+
+    context = Context(Slow(project), Editor())
     write(project / "a", "x" * (IN_PLACE_LIMIT + 1))
-    reading = files.read_file.call(context, files.ReadFile("a"))
-    await files.write_file.call(context, files.WriteFile("a", "1"))
+    reading = asyncio.create_task(files.read_file.call(context, files.ReadFile("a")))
+    await opened.wait()
+    assert await files.write_file.call(context, files.WriteFile("a", "1"))
+    written.set()
     assert len(await reading) == IN_PLACE_LIMIT + 1
     assert await files.write_file.call(context, files.WriteFile("a", "2"))
 
@@ -340,8 +351,18 @@ async def test_only_so_many_files_are_remembered_and_the_newest_are(project):
     assert len(context.seen) == 2
     assert await files.write_file.call(context, files.WriteFile("a", "3"))
     assert len(context.seen) == 2
-    with pytest.raises(Exception, match=CHANGED):
+    with pytest.raises(FileProblem, match=CHANGED):
         await files.write_file.call(context, files.WriteFile("c", "3"))
+
+
+async def test_reading_a_file_again_keeps_it_in_memory(project):
+    context = Context(Workspace(project), Editor(), seen.Seen(limit=2))
+    for name in ("a", "b", "a", "c"):
+        write(project / name, "1")
+        files.read_file.call(context, files.ReadFile(name))
+    write(project / "a", "22")
+    with pytest.raises(FileProblem, match=CHANGED):
+        await files.write_file.call(context, files.WriteFile("a", "3"))
 
 
 async def test_turns_are_forgotten_when_nobody_waits(project):

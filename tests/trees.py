@@ -1,12 +1,17 @@
-"""Trees: folders on disk for the tests of listing, and what git itself says of them.
+"""Trees: folders on disk for the tests of listing, what git itself says of them, and a look at how an index keeps up.
 
-It does not know the code under test; whoever uses it compares.
+It does not know how an index is told what changed.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
+import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+
+from ide_bridge.workspace.index import Index
 
 
 def isolate_git(monkeypatch, home):
@@ -43,6 +48,21 @@ def put(folder, *paths, text=""):
             file.write(text if isinstance(text, bytes) else text.encode())
 
 
+def drop_in(folder, path, text=""):
+    """Makes a file elsewhere and moves it into its place, which is one event."""
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(folder)) as elsewhere:
+        put(elsewhere, "file", text=text)
+        os.rename(os.path.join(elsewhere, "file"), os.path.join(folder, path))
+
+
+def age(folder):
+    """Makes everything in a folder look as if nobody had touched it for an hour."""
+    then = time.time() - 3600
+    for place, _, files in os.walk(folder):
+        for path in (place, *(os.path.join(place, file) for file in files)):
+            os.utime(path, (then, then), follow_symlinks=False)
+
+
 def remove(path):
     """Deletes whatever lies there."""
     if os.path.isdir(path) and not os.path.islink(path):
@@ -76,3 +96,43 @@ def _is_text(name):
     except UnicodeDecodeError:
         return False
     return True
+
+
+class Fresh:
+    """A watched index of one root, and every change it told of."""
+
+    def __init__(self, root, watcher):
+        self.root = root
+        self.index = Index([str(root)], lambda: None, watcher)
+        self.index.refresh()
+        self.changes = []
+
+    def paths(self):
+        if self.index.stirred:
+            self.changes += self.index.refresh()
+        return self.index.paths
+
+    def during(self, operation):
+        """Has the root looked at again and again while something happens to it."""
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(operation, self.root)
+            while not done.done():
+                self.paths()
+            done.result()
+
+    def becomes(self, *paths):
+        assert wait_until(lambda: self.paths() == list(paths)), self.paths()
+
+    def becomes_as_git_says(self):
+        wanted = git_list(self.root)
+        assert wait_until(lambda: self.paths() == wanted), (self.paths(), wanted)
+
+
+@contextlib.contextmanager
+def watching(root, watcher):
+    age(root)
+    fresh = Fresh(root, watcher)
+    try:
+        yield fresh
+    finally:
+        fresh.index.close()

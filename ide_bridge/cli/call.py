@@ -1,4 +1,4 @@
-"""``ide-bridge call METHOD [JSON]``: ask a running bridge one thing, from a script or by hand.
+"""``ide-bridge call METHOD [JSON]``: ask this folder's bridge one thing, from a script or by hand.
 
 It does not know the methods.
 """
@@ -7,8 +7,8 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from ide_bridge.cli.reach import ask, find
-from ide_bridge.errors import SetupProblem
+from ide_bridge.cli.reach import ask, find_or_start
+from ide_bridge.errors import MethodNotFound, RemoteError, SetupProblem
 
 if TYPE_CHECKING:
     import argparse
@@ -28,8 +28,11 @@ def run(args: "argparse.Namespace") -> int:
         params = None if args.params is None else json.loads(args.params)
     except ValueError as error:
         raise SetupProblem(f"The parameters are not JSON: {error}.") from None
-    bridge = find(os.getcwd())
-    if bridge is None:
-        raise SetupProblem("No bridge is running for this folder. Start one with: ide-bridge serve")
-    print(json.dumps(ask(bridge, args.method, params), ensure_ascii=False))
+    try:
+        answer = ask(find_or_start(os.getcwd()), args.method, params)
+    except RemoteError as error:
+        if error.remote_code != MethodNotFound.code:
+            raise
+        raise SetupProblem(f"There is no method called {args.method}; PROTOCOL.md lists them all.") from None
+    print(json.dumps(answer, ensure_ascii=False))
     return 0

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-HELP = "find out why the CLI does not see the bridge"
 _HANDSHAKE_SECONDS = 3.0
 _KNOCK_SECONDS = 0.5
 _BOOT_CLOCK_SECONDS = 1.0

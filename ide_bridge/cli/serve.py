@@ -82,14 +82,14 @@ def _serve_claimed(claim: Claim, *, json: bool, linger: float | None, editor_nam
 
     gc.disable()  # thousands of objects are about to be made that will never be garbage
     import asyncio
-    import logging
 
     from ide_bridge.bridge import Bridge
+    from ide_bridge.cli.logs import keep_logs
     from ide_bridge.workspace.workspace import Workspace
 
     gc.freeze()
     gc.enable()
-    logging.basicConfig(level=logging.CRITICAL)
+    keep_logs(claim.state)
     editor = None if editor_name is None else _load_editor(editor_name)
     happening = None if json or not sys.stdout.isatty() else _tell
     workspace = Workspace(*claim.folders)

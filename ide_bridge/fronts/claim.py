@@ -50,9 +50,9 @@ class Claim:
         self._guard = _hold(os.path.join(self.state, "running"))
         self._listener: _socket.socket | None = None
         try:
-            self.token = self._stored_token()
             self._listener = self._bind()
             self.port = int(self._listener.getsockname()[1])
+            self.token = self._stored_token()
             self.socket_path = os.path.join(socket_folder(), f"{os.getpid()}-{self.port}.sock")
             sweep(lock_folders())
             self.lock = Lock(self.port, self.token, self.folders, ide_name)
@@ -102,6 +102,8 @@ class Claim:
             return _listen(int(_stored(port_file)))
         except (OSError, OverflowError, ValueError):
             listener = _listen(0)  # a first start, or somebody else has the port now
+        # Whoever has it now may be told the token by a CLI that comes back: it must not be ours any more.
+        _store(self.token_file, "")
         _store(port_file, str(listener.getsockname()[1]))
         return listener
 

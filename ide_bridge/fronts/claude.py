@@ -3,6 +3,7 @@
 It does not know what clients may ask; ``mcp`` has that.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from aiohttp import WSMsgType, web
@@ -34,8 +35,8 @@ class ClaudeFront:
 
     async def close(self) -> None:
         """Say goodbye to everyone. The CLI takes it as a lost connection, and tries to come back."""
-        for connection in list(self._connections):
-            await connection.close(1001, "The bridge stops.")
+        goodbyes = (connection.close(1001, "The bridge stops.") for connection in self._connections)
+        await asyncio.gather(*goodbyes, return_exceptions=True)
 
     async def _connect(self, request: web.Request) -> web.StreamResponse:
         refuse_origin(request)

@@ -164,6 +164,7 @@ def _write_private(path: str, contents: bytes) -> None:
     descriptor = os.open(temporary, flags, 0o600)
     try:
         os.write(descriptor, contents)
+        os.fsync(descriptor)
     finally:
         os.close(descriptor)
     os.replace(temporary, path)

@@ -6,6 +6,7 @@ It does not know sockets or HTTP, and of a client only what it says of itself.
 """
 
 from collections.abc import Awaitable, Mapping
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -25,6 +26,7 @@ DIRECT = ("readFile", "writeFile", "listFiles", "getWorkspaceInfo", "getOpenFile
 
 _encode = msgspec.json.Encoder().encode
 _NO_ARGUMENTS = Raw(b"{}")
+_NULL = Raw(b"null")
 
 
 class ClientInfo(msgspec.Struct, frozen=True):
@@ -65,13 +67,18 @@ class _ToolResult(msgspec.Struct, rename="camel", omit_defaults=True):
 
 def mcp_methods(registry: Registry) -> dict[str, Method[Client, Any]]:
     """The methods a client may call on any front."""
-    listed = Raw(_encode({"tools": [_listed(tool) for tool in registry.values()]}))
+
+    @cache
+    def listed() -> Raw:
+        registry.load_plugins()
+        return Raw(_encode({"tools": [_listed(tool) for tool in registry.values()]}))
+
     methods: dict[str, Method[Client, Any]] = {
         "initialize": Method(Initialize, _initialize),
         "notifications/initialized": Method(NoParams, _initialized),
         "ide_connected": Method(Connected, _ide_connected),
         "ping": Method(NoParams, lambda _client, _params: {}),
-        "tools/list": Method(NoParams, lambda _client, _params: listed),
+        "tools/list": Method(NoParams, lambda _client, _params: listed()),
         "tools/call": Method(CallTool, lambda client, params: _call_tool(registry, client, params)),
         "prompts/list": Method(NoParams, lambda _client, _params: {"prompts": []}),
         "resources/list": Method(NoParams, lambda _client, _params: {"resources": []}),
@@ -113,10 +120,10 @@ def _direct(tool: Tool[Any]) -> Method[Client, Any]:
 
 
 def _call_tool(registry: Registry, client: Client, call: CallTool) -> object:
-    tool = registry.get(call.name)
+    tool = registry.get(call.name) or registry.of_plugin(call.name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {call.name}")
-    params = decode_params(tool.decode, call.arguments)
+    params = decode_params(tool.decode, _NO_ARGUMENTS if call.arguments == _NULL else call.arguments)
     _say(client, tool, params)
     try:
         result = tool.call(client.context, params)

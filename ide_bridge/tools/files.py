@@ -19,9 +19,9 @@ from ide_bridge.errors import FileProblem
 from ide_bridge.model import OpenFile
 from ide_bridge.tools.registry import Context, tool
 from ide_bridge.wire.dispatch import NoParams
-from ide_bridge.workspace.files import OpenText, Stamp
+from ide_bridge.workspace.files import OpenText
 from ide_bridge.workspace.places import Place
-from ide_bridge.workspace.workspace import Workspace
+from ide_bridge.workspace.workspace import IN_PLACE_LIMIT, Workspace
 
 __all__ = ["TOOLS"]
 
@@ -130,21 +130,22 @@ async def _read_as_seen(context: Context, place: Place) -> str:
 
 
 def _read_from_disk(context: Context, place: Place) -> str | Awaitable[str]:
+    with _open(context, place) as text:
+        if text.size > IN_PLACE_LIMIT:
+            return _read_large(context, place)
+        content = text.read()
+    context.seen.read(place, text.stamp)
+    return content
+
+
+async def _read_large(context: Context, place: Place) -> str:
+    """Open the file anew: who is cancelled before the first step could not close what was opened before it."""
     text = _open(context, place)
-    content = context.workspace.read(text)
-    if isinstance(content, str):
-        context.seen.read(place, text.stamp)
-        return content
-    return _read_later(context, place, text.stamp, content, context.seen.expected(place))
-
-
-async def _read_later(
-    context: Context, place: Place, stamp: Stamp, content: Awaitable[str], known: Stamp | None
-) -> str:
-    text = await content
+    known = context.seen.expected(place)
+    content = await context.workspace.read_large(text)
     if context.seen.expected(place) == known:  # else the client has written meanwhile, and knows better
-        context.seen.read(place, stamp)
-    return text
+        context.seen.read(place, text.stamp)
+    return content
 
 
 def _open(context: Context, place: Place) -> OpenText:

@@ -10,7 +10,6 @@ It does not know MCP's envelopes or who is connected; that is the fronts' busine
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
@@ -82,6 +81,7 @@ class Registry(Mapping[str, Tool[Any]]):
     def __init__(self, tools: Iterable[Tool[Any]]) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self.problems: list[str] = []
+        self._complete = False
 
     def __getitem__(self, name: str) -> Tool[Any]:
         return self._tools[name]
@@ -93,13 +93,23 @@ class Registry(Mapping[str, Tool[Any]]):
         return len(self._tools)
 
     def load_plugins(self) -> None:
-        """Add the tools of other packages; one that fails is named in ``problems``, and the rest goes on."""
+        """Add the tools of other packages, once; one that fails is named, and the rest goes on."""
+        if self._complete:
+            return
+        self._complete = True
+        from importlib.metadata import entry_points  # noqa: PLC0415 - reads every package: when nobody waits
+
         for entry in entry_points(group=GROUP):
             try:
                 self._add(tool_from_function(entry.name, entry.load()))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - somebody else's code
                 self.problems.append(f"The tool {entry.name} ({entry.value}) was left out: {error}.")
-                logger.debug("tool %s", entry.name, exc_info=True)
+                logger.warning(self.problems[-1])
+
+    def of_plugin(self, name: str) -> Tool[Any] | None:
+        """Find a tool that another package may bring."""
+        self.load_plugins()
+        return self.get(name)
 
     def _add(self, added: Tool[Any]) -> None:
         if added.name in self._tools:

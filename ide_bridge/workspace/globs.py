@@ -174,7 +174,7 @@ def _put_aside(line: str) -> tuple[str, list[str]] | None:
 def _name_and_stars(line: str) -> tuple[str, list[str], int]:
     """Read stars that follow a name and have the force of ``**`` all the same.
 
-    git compares a path with what precedes the first wildcard, then begins afresh there: ``a**/b`` means ``ab`` too.
+    git compares a path with what precedes the first wildcard and begins afresh there: ``a**/b`` means ``ab`` too.
     """
     found = _AFTER_NAME.match(line)
     if found is None or "/" not in line[:-1]:

@@ -38,7 +38,7 @@ class Index:
         self.watched = watcher is not None
         self.paths: list[str] = []
         self._roots = [_RootIndex(root, wake, watcher) for root in roots]
-        self._prefixes = ["", *(f"{name}/" for name in root_names(roots)[1:])]
+        self._prefixes = ["", *(f"{name}/" for name in root_names(roots)[1:])][: len(roots)]
 
     @property
     def stirred(self) -> bool:
@@ -115,7 +115,7 @@ class _RootIndex:
         self._known = self._ground is not None
 
     def _read(self, suspects: Suspects) -> Delta:
-        if suspects.everything:
+        if suspects.everything or self.tree.is_missing:
             before = set(self.paths)
             self._with_tracked(self.tree.build)
             after = set(self.tree.paths())

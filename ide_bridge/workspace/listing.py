@@ -43,6 +43,7 @@ class Listing:
         self._pool = ThreadPoolExecutor(2, "ide-bridge-listing")
         self._turn = threading.Lock()
         self._reading = False
+        self._changing = asyncio.Lock()
         self._closed = False
         self._took = 0.0
         self._queue_lock = threading.Lock()
@@ -87,7 +88,8 @@ class Listing:
 
     def suspect(self, path: str) -> None:
         """Be told that a file was just written, so that the next answer has it."""
-        self._index.suspect(path)
+        for index in filter(None, (self._index, self._future_index)):
+            index.suspect(path)
 
     async def prepare(self) -> None:
         """Load what the first answer will need, so that it need not wait for that."""
@@ -96,15 +98,12 @@ class Listing:
     async def start(self) -> None:
         """Begin to watch."""
         self._loop = asyncio.get_running_loop()
-        await self._run(self._watch, self._folders)
+        await self._change()
 
     async def set_folders(self, folders: Sequence[str]) -> None:
         """Let folders join or leave."""
         self._folders = list(folders)
-        if self._loop is not None:
-            await self._run(self._watch, self._folders)
-        else:
-            self._index = Index(self._folders, self._stirred)
+        await self._change()
 
     async def close(self) -> None:
         """End every watch and thread; a reading under way is given up."""
@@ -119,6 +118,12 @@ class Listing:
 
     def _is_fresh(self) -> bool:
         return not self._reading and not self._index.stirred
+
+    async def _change(self) -> None:
+        """Turn to the folders as they are now; one change at a time, so that the last one stays."""
+        async with self._changing:
+            if not self._closed:
+                await self._run(self._watch if self._loop else self._begin_anew, self._folders)
 
     async def _run(self, job: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, job, *arguments)
@@ -198,6 +203,10 @@ class Listing:
             if size <= _CACHE_BYTES and len(self._encoded) <= _CACHE_ENTRIES:
                 break
             size -= len(self._encoded.pop(oldest))
+
+    def _begin_anew(self, folders: Sequence[str]) -> None:
+        with self._turn:
+            self._index = Index(folders, self._stirred)
 
     def _watch(self, folders: Sequence[str]) -> None:
         """Read all folders while watching them, then let that take the place of what was known so far."""

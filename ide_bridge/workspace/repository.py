@@ -60,8 +60,8 @@ class Repository(NamedTuple):
         return Standing(rules, ignore_case=case)
 
     def sources(self, place: str) -> list[str]:
-        """Name the files outside `place` whose change may change `rules`."""
-        inside = [os.path.join(self.common_dir, "config"), os.path.join(self.common_dir, "info", "exclude")]
+        """Name the files outside `place` whose change may change how it stands."""
+        inside = [*self._config_files(), os.path.join(self.common_dir, "info", "exclude")]
         above = [os.path.join(self.top, parent, ".gitignore") for parent, _ in _steps(place)]
         excludes_file = self._settings().excludes_file
         return [*inside, *above, *([excludes_file] if excludes_file else [])]

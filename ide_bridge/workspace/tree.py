@@ -38,6 +38,20 @@ class Delta(NamedTuple):
     created: set[str]
     deleted: set[str]
 
+    def joined(self, files: Iterable[str]) -> None:
+        """Take note of files that are listed from now on; those that had left are back."""
+        files = set(files)
+        back = files & self.deleted
+        self.deleted.difference_update(back)
+        self.created.update(files - back)
+
+    def left(self, files: Iterable[str]) -> None:
+        """Take note of files that are listed no more."""
+        files = set(files)
+        brief = files & self.created
+        self.created.difference_update(brief)
+        self.deleted.update(files - brief)
+
     def then(self, later: "Delta") -> "Delta":
         """Join what happened with what happened afterwards."""
         created = (self.created - later.deleted) | (later.created - self.deleted)
@@ -48,12 +62,12 @@ class Delta(NamedTuple):
 class _Folder:
     """One folder that was entered; its files and folders are named by path, folders with whether hidden."""
 
-    __slots__ = ("files", "folders", "hidden", "rules", "watch")
+    __slots__ = ("files", "folders", "hidden", "rules", "watches")
 
-    def __init__(self, rules: Rules, *, hidden: bool, watch: object) -> None:
+    def __init__(self, rules: Rules, *, hidden: bool, watches: list[object]) -> None:
         self.rules = rules
         self.hidden = hidden
-        self.watch = watch
+        self.watches = watches
         self.files: list[str] = []
         self.folders: dict[str, bool] = {}
 
@@ -89,11 +103,11 @@ class Tree:
         """Read some folders anew; those `replaced` may be other folders than before, with all below them."""
         delta = Delta(set(), set())
         for folder in replaced:
-            delta.deleted.update(self._drop(folder))
+            delta.left(self._drop(folder))
         # From the top down, because a folder is judged by what its parent says now.
-        for folder in sorted({*folders, *map(_parent, replaced)}):
+        for folder in sorted({_outside_git(path) for path in (*folders, *map(_parent, replaced))}):
             self._rescan(folder, delta)
-        return Delta(delta.created - delta.deleted, delta.deleted - delta.created)
+        return delta
 
     def settle(self, tracked: set[str]) -> Delta:
         """Keep every tracked file, whatever the rules say of it."""
@@ -129,6 +143,11 @@ class Tree:
         return [os.path.join(self.root, ".git", part) for part in ("HEAD", "objects", "refs")]
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the root was not there when it was last looked at."""
+        return "" not in self._folders
+
+    @property
     def index(self) -> str | None:
         """The file in which git notes what is tracked."""
         return None if self.repository is None else os.path.join(self.repository.git_dir, "index")
@@ -150,13 +169,13 @@ class Tree:
         hidden = parent.folders[path] if parent else self._standing.hidden
         after = self._read(path, rules, hidden=hidden)
         if before is not None:
-            delta.deleted.update(self._outdated(path, before, after))
+            delta.left(self._outdated(path, before, after))
         if after is not None:
-            delta.created.update(after.files)
+            delta.joined(after.files)
             new = [
                 (child, after.rules, flag) for child, flag in after.folders.items() if child not in self._folders
             ]
-            delta.created.update(self._walk(new))
+            delta.joined(self._walk(new))
 
     def _outdated(self, path: str, before: _Folder, after: _Folder | None) -> list[str]:
         """Put `after` in the place of `before`; drop, and return, the files that have to be found again."""
@@ -187,8 +206,8 @@ class Tree:
     def _read(self, path: str, rules: Rules, *, hidden: bool) -> _Folder | None:
         """Read one folder; None when it is not there."""
         place = f"{self.root}/{path}"
-        watch = self._watching.add(path) if self._watching else None
-        folder = _Folder(rules, hidden=hidden, watch=watch)
+        watches = [self._watching.add(path)] if self._watching else []
+        folder = _Folder(rules, hidden=hidden, watches=watches)
         try:
             files, folders = _entries(place)
         except PermissionError:
@@ -226,6 +245,10 @@ class Tree:
         git does not enter that, unless it tracks files in there itself.
         """
         git_dir = git_folder(f"{self.root}/{path}.git")
+        if git_dir is None and self._watching is not None and path:
+            # It may be in the making, piece by piece.
+            folder.watches.append(self._watching.add(f"{path}.git/"))
+            git_dir = git_folder(f"{self.root}/{path}.git")
         if git_dir is None:
             return
         if self.repository is None:
@@ -253,7 +276,7 @@ class Tree:
 
     def _unwatch(self, folders: list[_Folder]) -> None:
         if self._watching is not None and folders:
-            self._watching.remove([folder.watch for folder in folders])
+            self._watching.remove([watch for folder in folders for watch in folder.watches])
 
     def _tell_unreadable(self, place: str) -> None:
         if place not in self._unreadable:
@@ -289,6 +312,12 @@ def _is_text(name: str) -> bool:
 
 def _parent(path: str) -> str:
     return path[: path.rfind("/", 0, -1) + 1]
+
+
+def _outside_git(path: str) -> str:
+    """Name the folder to look at when something happened in `path`: nothing below a ``.git`` is in the tree."""
+    at = f"/{path}".find("/.git/")
+    return path if at == -1 else path[:at]
 
 
 def _above(path: str) -> list[str]:

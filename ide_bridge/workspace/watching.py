@@ -38,6 +38,8 @@ _LIMITS = {
     errno.EMFILE: ("fs.inotify.max_user_instances", 1_024),
     errno.ENOMEM: ("fs.inotify.max_user_watches", 1_048_576),
 }
+_TELLING = (".gitignore", ".git")
+"""Files whose content decides what is listed."""
 
 
 class Watcher(Protocol):
@@ -86,6 +88,9 @@ class Ground:
     def _root_looked_at(self, replaced: bool) -> None:
         if replaced:
             self.dirt.everything()
+        else:
+            # A new folder may have got the number of the old one.
+            self.dirt.folder("")
 
 
 def open_watcher(*, interval: float = 1.0) -> Watcher:
@@ -162,21 +167,24 @@ class _InotifyGround(Ground):
         self._watcher = watcher
         self._index: _IndexCallback | None = None
 
-    def add(self, path: str) -> "_FolderCallback | Polled":
+    def add(self, path: str) -> "_FolderCallback | list[Polled]":
         callback = _FolderCallback(self.dirt, path)
         folder = f"{self.path}/{path}"
         if self._watcher.watch(folder, callback):
             return callback
         self._watcher.unwatch([callback])
-        return self._poller.add(folder, callback.looked_at)
+        # A folder's time does not tell that a file in it was written to.
+        rules = [self._poller.add(folder + name, callback.rules_looked_at) for name in _TELLING]
+        return [self._poller.add(folder, callback.looked_at), *rules]
 
     def remove(self, watches: Iterable[object]) -> None:
         callbacks: list[_Callback] = []
         for watch in watches:
-            if isinstance(watch, Polled):
-                self._poller.remove(watch)
-            elif isinstance(watch, _Callback):
+            if isinstance(watch, _Callback):
                 callbacks.append(watch)
+            elif isinstance(watch, list):
+                for polled in watch:
+                    self._poller.remove(polled)
         self._watcher.unwatch(callbacks)
 
     def sources(self, files: Iterable[str], *, index: str | None) -> None:
@@ -232,7 +240,7 @@ class _FolderCallback(_Callback):
     def _file(self, name: str, event: "InotifyEvent") -> None:
         if event.is_close_write or event.is_moved_to:
             self.dirt.written(self.path + name)
-        if not event.is_close_write or name == ".gitignore":
+        if not event.is_close_write or name in _TELLING:
             self.dirt.folder(self.path)
 
     def looked_at(self, replaced: bool) -> None:
@@ -241,6 +249,10 @@ class _FolderCallback(_Callback):
             self.dirt.replaced(self.path)
         else:
             self.dirt.folder(self.path)
+
+    def rules_looked_at(self, _replaced: bool) -> None:
+        """Take note that a file that decides over this folder may have changed."""
+        self.dirt.folder(self.path)
 
 
 class _IndexCallback(_Callback):
@@ -344,5 +356,5 @@ class _ObserverGround(Ground):
         else:
             if event.event_type in ("modified", "moved"):
                 self.dirt.written(path)
-            if event.event_type != "modified" or path.endswith(".gitignore"):
+            if event.event_type != "modified" or path.rpartition("/")[2] in _TELLING:
                 self.dirt.folder(path[: path.rfind("/") + 1])

@@ -5,7 +5,7 @@ It puts the rest of this room together. It does not know editors or clients.
 
 import asyncio
 import os
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 
 from ide_bridge.workspace.files import Files, OpenText, Stamp
 from ide_bridge.workspace.guard import Guard
@@ -13,7 +13,7 @@ from ide_bridge.workspace.listing import Listing
 from ide_bridge.workspace.places import Place
 from ide_bridge.workspace.sharing import Sharing
 
-__all__ = ["Workspace"]
+__all__ = ["IN_PLACE_LIMIT", "Workspace"]
 
 IN_PLACE_LIMIT = 64 * 1024
 """A file up to this size is read at once; handing it to a thread would take longer."""
@@ -52,9 +52,10 @@ class Workspace:
         """Open a file to be read."""
         return self.files.open_text(place)
 
-    def read(self, text: OpenText) -> str | Awaitable[str]:
-        """Give the text of an open file; a large one is read in a thread."""
-        return text.read() if text.size <= IN_PLACE_LIMIT else _read_later(text)
+    async def read_large(self, text: OpenText) -> str:
+        """Read in a thread what would hold up everyone else."""
+        with text:
+            return await asyncio.to_thread(text.read)
 
     async def write(self, place: Place, content: str, *, expected: Stamp | None = None) -> Stamp:
         """Make `content` the text of a file, if it is still in the expected state."""
@@ -77,8 +78,3 @@ class Workspace:
     async def close(self) -> None:
         """Let go of every watch and folder."""
         await self.listing.close()
-
-
-async def _read_later(text: OpenText) -> str:
-    with text:
-        return await asyncio.to_thread(text.read)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.bridge import Bridge
+from ide_bridge.cli.reach import ask, find
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts import claude
 from tests.fakes.bridge_process import BridgeProcess
@@ -249,3 +250,44 @@ async def test_the_token_is_in_no_output_of_the_bridge(home, project):
         assert token not in json.dumps(served.ready) + served.log()
         arguments = Path(f"/proc/{served.ready['pid']}/cmdline")
         assert not arguments.exists() or token.encode() not in arguments.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\0" * 10_000,
+        b"Content-Length: -1\r\n\r\n",
+        b"Content-Length: 99999999999999999999\r\n\r\n",
+        b"Content-Length: 5\r\n\r\n{",
+        b"Content-Length: 3\r\n\r\n[[[",
+    ],
+)
+async def test_what_is_no_message_on_the_private_socket_harms_nobody(bridge, project, garbage):
+    running = find(str(project))
+    reader, writer = await asyncio.open_unix_connection(str(running["socket"]))
+    writer.write(garbage)
+    writer.write_eof()
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+    assert b'"result"' not in answer
+    assert await asyncio.to_thread(ask, running, "readFile", {"path": "a"}) == "alive"
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="counts the open files of this process")
+async def test_reads_that_are_cancelled_at_once_leave_no_file_open(bridge, project):
+    (project / "large").write_text("x" * 1_000_000, encoding="utf-8")
+    async with connect_to(bridge) as client:
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(100):
+            asked = await client.ask("readFile", {"path": "large"})
+            await client.notify("notifications/cancelled", {"requestId": asked})
+        await client.socket.send_str('{"jsonrpc":"2.0","id":"last","method":"ping"}')
+        async with asyncio.timeout(10):
+            while (await client.receive())["id"] != "last":
+                pass
+        async with asyncio.timeout(5):
+            while len(os.listdir("/proc/self/fd")) > before:
+                await asyncio.sleep(0.01)
