@@ -89,7 +89,7 @@ def test_dot_dot_in_a_link_means_the_parent_of_where_the_link_before_it_leads(ro
     os.makedirs(f"{ws}/deep/er/x")
     os.symlink("deep/er", f"{ws}/short")
     os.symlink("short/../f", f"{ws}/tricky")
-    open(f"{ws}/deep/f", "w").close()
+    open(f"{ws}/deep/f", "wb").close()
     assert os.path.realpath(f"{ws}/tricky") == f"{ws}/deep/f"
     assert end(root, "tricky", way).relative == "deep/f"
 
@@ -178,7 +178,7 @@ def test_nothing_is_made_for_a_link_that_goes_up_through_an_absent_folder(root, 
 
 
 def test_the_last_part_must_be_in_a_folder(root, way):
-    open(f"{root.path}/file", "w").close()
+    open(f"{root.path}/file", "wb").close()
     with pytest.raises(NotADirectoryError):
         end(root, "file/f", way)
     with pytest.raises(FileNotFoundError):
@@ -218,7 +218,7 @@ def test_a_folder_swapped_for_a_link_at_the_last_moment_is_not_passed(root, way,
 
 
 def test_names_can_be_listed_and_a_folder_synced(root, way):
-    open(f"{root.path}/f", "w").close()
+    open(f"{root.path}/f", "wb").close()
     with Folder(root.path, way) as folder:
         assert folder.names() == ["f"]
         folder.sync()

@@ -213,6 +213,17 @@ def test_what_happens_is_soon_known_as_git_knows_it(fresh, operation):
     fresh.becomes_as_git_says()
 
 
+def test_a_tracked_file_stays_when_a_new_rule_hides_it(tmp_path, watcher):
+    git(tmp_path, "init", "-q")
+    put(tmp_path, "a", "sub/b", "sub/c", "sub/deep/d")
+    git(tmp_path, "add", "sub/b", "sub/deep/d")
+    with watching(tmp_path, watcher) as fresh:
+        put(tmp_path, ".gitignore", text="sub/\n")
+        fresh.becomes(".gitignore", "a", "sub/b", "sub/deep/d")
+        put(tmp_path, ".gitignore", text="b\nd\n")
+        fresh.becomes(".gitignore", "a", "sub/b", "sub/c", "sub/deep/d")
+
+
 def test_a_repository_may_be_made_while_its_folder_is_watched(tmp_path, watcher):
     put(tmp_path, ".gitignore", text="*.log\n")
     put(tmp_path, "a.log", "b", "sub/c.log")

@@ -91,16 +91,17 @@ def test_a_first_reading_tells_what_changed_since_a_time(tmp_path, watcher):
 
 
 def test_a_suspected_file_is_found_without_waiting_for_a_watch(tmp_path):
-    put(tmp_path, "a")
+    put(tmp_path, "a", "known/deep/b")
     index = Index([str(tmp_path)], lambda: None, Deaf())
     index.refresh()
-    put(tmp_path, "x/y/z", "x/w", "unsuspected/v")
-    index.suspect(str(tmp_path / "x/y/z"))
+    put(tmp_path, "known/deep/c", "x/y/z", "x/w")
+    for path in ("known/deep/c", "x/y/z"):
+        index.suspect(str(tmp_path / path))
     index.suspect("/somewhere/else")
     assert index.stirred
     changes = index.refresh()
-    assert index.paths == ["a", "unsuspected/v", "x/w", "x/y/z"]
-    assert sorted(change.path for change in changes) == [str(tmp_path / path) for path in index.paths[1:]]
+    assert index.paths == ["a", "known/deep/b", "known/deep/c", "x/w", "x/y/z"]
+    assert sorted(change.path for change in changes) == [str(tmp_path / path) for path in index.paths[2:]]
 
 
 class Deaf:

@@ -1,4 +1,4 @@
-"""Trees: folders on disk for the tests of listing, what git itself says of them, and a look at how an index keeps up.
+"""Trees: folders on disk for the tests of listing, what git says of them, and a look at how an index keeps up.
 
 It does not know how an index is told what changed.
 """

@@ -143,11 +143,6 @@ class Tree:
         return [os.path.join(self.root, ".git", part) for part in ("HEAD", "objects", "refs")]
 
     @property
-    def is_missing(self) -> bool:
-        """Whether the root was not there when it was last looked at."""
-        return "" not in self._folders
-
-    @property
     def index(self) -> str | None:
         """The file in which git notes what is tracked."""
         return None if self.repository is None else os.path.join(self.repository.git_dir, "index")

@@ -30,7 +30,7 @@ def test_nothing_leaves_this_machine(isolated: None) -> None:
 
 def test_nothing_leaves_through_a_child(isolated: None) -> None:
     attempt = f"import socket; socket.create_connection(({ELSEWHERE!r}, 80), timeout=5)"
-    child = subprocess.run([sys.executable, "-c", attempt], capture_output=True, text=True, timeout=30)
+    child = subprocess.run([sys.executable, "-c", attempt], capture_output=True, encoding="utf-8", timeout=30)
     assert "unreachable" in child.stderr
 
 
