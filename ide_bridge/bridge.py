@@ -15,20 +15,25 @@ import threading
 from collections.abc import Callable
 from typing import Any, Self
 
+import msgspec
 from aiohttp import web
 
 from ide_bridge.editor.folder import FolderEditor
 from ide_bridge.editor.interface import Editor
+from ide_bridge.editor.switch import EditorSwitch
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.claim import Claim
 from ide_bridge.fronts.claude import ClaudeFront
 from ide_bridge.fronts.client import Client, Clients, Happening
 from ide_bridge.fronts.gate import host_gate
-from ide_bridge.fronts.local import LocalFront
+from ide_bridge.fronts.local import LocalFront, Record
 from ide_bridge.fronts.mcp import mcp_methods
-from ide_bridge.tools import files
+from ide_bridge.fronts.push import Push
+from ide_bridge.fronts.tap import Tap
+from ide_bridge.tools import diagnostics, diffs, documents, files, selection
 from ide_bridge.tools.registry import Context, Registry
 from ide_bridge.wire.dispatch import Dispatcher, Method, NoParams
+from ide_bridge.workspace.listing import Change
 from ide_bridge.workspace.workspace import Workspace
 
 __all__ = ["Bridge"]
@@ -39,6 +44,12 @@ _LOCK_CHECK_SECONDS = 1.0
 _PREPARE_DELAY_SECONDS = 0.005
 _WATCH_DELAY_SECONDS = 0.25
 _SHUTDOWN_SECONDS = 2.0
+
+
+class Choose(msgspec.Struct):
+    """The parameters of ``choose``: the client that gets the mentions; none: whichever fits."""
+
+    client: int | None = None
 
 
 class Bridge:
@@ -54,13 +65,17 @@ class Bridge:
         happening: Happening = None,
     ) -> None:
         self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-        self.editor = editor or FolderEditor(self.workspace.listing)
+        self.editor = EditorSwitch(FolderEditor(self.workspace.listing), self._editors_changed)
+        self._first_editor = editor
         self._claim = claim
         self._linger = linger
         self._happening = happening
-        self._registry = Registry(files.TOOLS)
+        self._registry = Registry(
+            [*files.TOOLS, *documents.TOOLS, *selection.TOOLS, *diagnostics.TOOLS, *diffs.TOOLS]
+        )
         self._context = Context(self.workspace, self.editor)
         self.clients = Clients(self._context, happening, self._watch_the_clock)
+        self._push = Push(self.clients, self._context)
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._clock: asyncio.TimerHandle | None = None
@@ -85,17 +100,20 @@ class Bridge:
     async def start(self) -> None:
         """Serve. Returns as soon as a client can connect."""
         self._stopping = asyncio.Event()
+        first = self._first_editor or self.editor
         if self._claim is None:
-            self._claim = Claim(self.workspace.folders, self.editor.name)
+            self._claim = Claim(self.workspace.folders, first.name)
         else:
-            self._claim.lock.change(ide_name=self.editor.name)
+            self._claim.lock.change(ide_name=first.name)
+        self.workspace.keep_journal(self._claim.state)
         try:
             await self._start_fronts(self._claim)
-            await self.editor.start()
+            await self._start_editors()
         except BaseException:
             await self.stop()
             raise
-        self._tasks = [asyncio.create_task(self._keep_lock()), asyncio.create_task(self._watch_later())]
+        work = (self._keep_lock(), self._watch_later(), self._push.run())
+        self._tasks = [asyncio.create_task(each) for each in work]
         self._watch_the_clock()
 
     async def stop(self) -> None:
@@ -103,6 +121,7 @@ class Bridge:
         claim, self._claim = self._claim, None
         if claim is not None:
             claim.lock.remove()
+        await self._context.diffs.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -111,6 +130,7 @@ class Bridge:
         if self._runner is not None:
             await self._front.close()
             await self._local.close()
+            await self._context.problems.close()
             await self.editor.close()
             await self._runner.cleanup()
             await self.workspace.close()
@@ -133,15 +153,14 @@ class Bridge:
 
     def status(self) -> dict[str, object]:
         """What ``ide-bridge status`` shows."""
-        editors = [] if isinstance(self.editor, FolderEditor) else [{"name": self.editor.name}]
         return {
             "port": self.port,
             "pid": os.getpid(),
             "workspaceFolders": self._claimed.folders,
             "lock": self.lock,
             "clients": self.clients.described(),
-            "editors": editors,
-            "diffs": [],
+            "editors": [{"name": editor.name} for editor in self.editor.attached],
+            "diffs": self._context.diffs.described(),
         }
 
     def problems(self) -> list[str]:
@@ -171,11 +190,14 @@ class Bridge:
         return self._claim
 
     async def _start_fronts(self, claim: Claim) -> None:
-        methods = mcp_methods(self._registry)
-        self._front = ClaudeFront(self.clients, Dispatcher(methods), lambda: claim.token)
+        methods = mcp_methods(self._registry, self._push.welcome)
+        tap = Tap(claim.token)
+        self._front = ClaudeFront(self.clients, Dispatcher(methods), lambda: claim.token, tap)
         steering: dict[str, Method[Client, Any]] = {
             "status": Method(NoParams, lambda _client, _params: self.status()),
             "stop": Method(NoParams, lambda _client, _params: self.ask_to_stop()),
+            "choose": Method(Choose, lambda _client, params: self.clients.choose(params.client)),
+            "record": Method(Record, lambda client, params: self._local.record(client, tap, on=params.on)),
         }
         self._local = LocalFront(claim.socket_path, Dispatcher({**methods, **steering}), self._commander)
         application = web.Application(middlewares=[host_gate(claim.port)])
@@ -188,8 +210,23 @@ class Bridge:
         await web.SockSite(self._runner, listener).start()
         await self._local.start()
 
+    async def _start_editors(self) -> None:
+        self._unsubscribe = self.workspace.listing.subscribe(self._file_changed)
+        await self.editor.start()
+        if self._first_editor is not None:
+            await self.editor.attach(self._first_editor)
+
+    def _file_changed(self, change: Change) -> None:
+        if change.kind != "deleted":
+            self._context.problems.noticed(change.path)
+
+    def _editors_changed(self) -> None:
+        if self._claim is not None:
+            self._claim.lock.change(ide_name=self.editor.name)
+        self._watch_the_clock()
+
     def _commander(self) -> Client:
-        commander = Client(0, self._context.for_another(), self._happening)
+        commander = Client(0, self._context.for_another(0), self._happening)
         commander.name = "ide-bridge call"
         return commander
 
@@ -217,7 +254,7 @@ class Bridge:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
-        alone = not len(self.clients) and isinstance(self.editor, FolderEditor)
+        alone = not len(self.clients) and not self.editor.attached
         if self._linger is not None and self._claim is not None and alone:
             self._clock = asyncio.get_running_loop().call_later(self._linger, self.ask_to_stop)
 

@@ -44,11 +44,16 @@ class Range(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """What is selected in a file; an empty text means that there is only a cursor."""
+    """What is selected in a file; an empty text means that there is only a cursor.
+
+    ``first_line`` and ``last_line`` are the whole lines on which it begins and ends, as far as they are known.
+    """
 
     path: str
     text: str
     range: Range
+    first_line: str | None = None
+    last_line: str | None = None
 
 
 class OpenFile(msgspec.Struct, frozen=True):

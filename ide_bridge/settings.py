@@ -7,7 +7,6 @@ It does not know what the settings mean to those who obey them.
 """
 
 import os
-import tomllib
 from typing import Annotated, Literal, TypeVar
 
 import msgspec
@@ -77,6 +76,8 @@ def load_settings(folders: tuple[str, ...] = ()) -> Settings:
 def _read(path: str, kind: type[S]) -> S | None:
     try:
         with open(path, "rb") as file:
+            import tomllib  # noqa: PLC0415 - most users have no such file
+
             return msgspec.convert(tomllib.loads(file.read(_SIZE_LIMIT).decode()), kind)
     except (FileNotFoundError, NotADirectoryError):
         return None

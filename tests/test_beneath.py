@@ -1,4 +1,3 @@
-import ctypes
 import os
 import sys
 
@@ -269,9 +268,3 @@ def test_the_walk_agrees_with_the_system_about_links(tmp_path_factory, entries, 
                 end(root, path, way)
         elif os.path.isfile(real):
             assert end(root, path, way).path == real
-
-
-def test_the_layout_the_kernel_expects():
-    from ide_bridge.workspace.beneath import _OpenHow
-
-    assert ctypes.sizeof(_OpenHow) == 24

@@ -282,6 +282,30 @@ def test_a_root_deleted_and_made_again_is_seen_again(tmp_path, watcher, again):
         fresh.becomes(".gitignore", "e", "f.log", "sub/g", "sub/h")
 
 
+def made_again(root, fresh):
+    """Deletes a root and makes another; True when it got the number of the old one."""
+    number = root.stat().st_ino
+    remove(root)
+    fresh.becomes()
+    put(root, "b")
+    return root.stat().st_ino == number
+
+
+def test_a_root_made_again_with_the_number_of_the_old_one_is_seen_again(tmp_path):
+    watcher = open_watcher(interval=0.3)
+    for attempt in range(10):
+        root = tmp_path / f"{attempt}"
+        put(root, "a")
+        with watching(root, watcher) as fresh:
+            same = made_again(root, fresh)
+            fresh.becomes("b")
+        if same:
+            break
+    watcher.close()
+    if not same:
+        pytest.skip("this file system does not use numbers again")
+
+
 def test_a_root_that_was_never_there_may_come(tmp_path, watcher):
     with watching(tmp_path / "later", watcher) as fresh:
         assert fresh.paths() == []

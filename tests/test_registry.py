@@ -94,8 +94,9 @@ def test_what_is_no_tool_is_told(made, why):
 
 
 def test_what_another_client_saw_is_not_passed_on(context):
-    other = context.for_another()
-    assert (other.workspace, other.editor) == (context.workspace, context.editor)
+    other = context.for_another(7)
+    assert (other.workspace, other.editor, other.client) == (context.workspace, context.editor, 7)
+    assert other.diffs is context.diffs
     assert other.seen is not context.seen
 
 

@@ -24,6 +24,8 @@ COMMANDS = {
     "status": "show the running bridges and who is connected",
     "stop": "stop the bridge of a folder, or all of them",
     "call": "call a method of this folder's bridge and print the result as JSON",
+    "record": "write down what clients and this folder's bridge say to each other",
+    "undo": "take back what a client changed, the newest change first",
     "doctor": "find out why the CLI does not see the bridge",
 }
 

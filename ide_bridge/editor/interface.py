@@ -7,6 +7,7 @@ No method waits for a person: showing a diff returns once it is shown, and what 
 It does not know links, clients or tools.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
@@ -70,10 +71,15 @@ class Editor:
         """The text of a file with unsaved changes; ``None`` when the disk has the truth."""
         return None
 
+    def file_changed(self, path: str) -> Answer[None]:
+        """A client has written this file: show what is in it now."""
+
     async def events(self) -> AsyncIterator[Event]:
         """What the user does, as it happens; ends when the editor goes away."""
-        return
-        yield
+        await asyncio.Event().wait()  # nothing to report, and no end
+        nothing: tuple[Event, ...] = ()
+        for event in nothing:
+            yield event
 
     def _cannot(self, what: str) -> Unsupported:
         return Unsupported(f"{self.name} cannot {what}.")

@@ -10,6 +10,7 @@ from aiohttp import WSMsgType, web
 
 from ide_bridge.fronts.client import Client, Clients
 from ide_bridge.fronts.gate import HEADER_TOKEN, check_token, refuse_origin
+from ide_bridge.fronts.tap import Line, Tap
 from ide_bridge.wire.connection import Connection
 from ide_bridge.wire.dispatch import Dispatcher
 from ide_bridge.wire.framing import MESSAGE_LIMIT
@@ -23,10 +24,13 @@ _CLOSE_SECONDS = 1.0
 class ClaudeFront:
     """Takes CLIs in, and holds their conversations until they or we leave."""
 
-    def __init__(self, clients: Clients, dispatcher: Dispatcher[Client], token: Callable[[], str]) -> None:
+    def __init__(
+        self, clients: Clients, dispatcher: Dispatcher[Client], token: Callable[[], str], tap: Tap
+    ) -> None:
         self._clients = clients
         self._dispatcher = dispatcher
         self._token = token
+        self._tap = tap
         self._connections: set[Connection[Client]] = set()
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -53,12 +57,14 @@ class ClaudeFront:
         if len(self._clients) >= CLIENT_LIMIT:
             raise web.HTTPServiceUnavailable(text="Too many clients are connected.\n")
         await socket.prepare(request)
-        await self._converse(socket)
+        await self._converse(request, socket)
         return socket
 
-    async def _converse(self, socket: "web.WebSocketResponse[bool]") -> None:
+    async def _converse(self, request: web.Request, socket: "web.WebSocketResponse[bool]") -> None:
         client = self._clients.join()
-        connection = Connection(_WebSocketChannel(socket), self._dispatcher, client)
+        line = self._tap.connect(client.number, request.path, request.headers, socket.ws_protocol)
+        connection = Connection(_WebSocketChannel(socket, line), self._dispatcher, client)
+        client.notify = connection.notify
         self._connections.add(connection)
         try:
             await connection.run()
@@ -70,17 +76,22 @@ class ClaudeFront:
 class _WebSocketChannel:
     """Messages over a WebSocket, undecoded: the JSON parser reads UTF-8 itself."""
 
-    def __init__(self, socket: "web.WebSocketResponse[bool]") -> None:
+    def __init__(self, socket: "web.WebSocketResponse[bool]", line: Line) -> None:
         self._socket = socket
+        self._line = line
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for message in self._socket:
             if message.type in {WSMsgType.TEXT, WSMsgType.BINARY}:
-                data = message.data
-                yield data if isinstance(data, bytes) else bytes(data)
+                data = message.data if isinstance(message.data, bytes) else bytes(message.data)
+                self._line.received(data)
+                yield data
 
     async def send(self, message: bytes) -> None:
+        self._line.sent(message)
         await self._socket.send_frame(message, WSMsgType.TEXT)
 
     async def close(self, code: int, reason: str) -> None:
+        said = self._socket.close_code  # by the other end, if that closed first
+        self._line.close(code if said is None else said)
         await self._socket.close(code=code, message=reason.encode())

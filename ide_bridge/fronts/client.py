@@ -1,17 +1,32 @@
-"""A client: one connected CLI, and what is known of it.
+"""A client: one connected CLI, what is known of it, and which of several is meant.
 
 It does not know how it is connected, or what it may ask.
 """
 
 import itertools
+import os
+import time
 from collections.abc import Callable
+from typing import Protocol
 
+from ide_bridge.errors import InvalidParams
 from ide_bridge.tools.registry import Context
 
 __all__ = ["Client", "Clients"]
 
 Happening = Callable[[str, str], None] | None
 """Told in human words what happens: who, and what; None when nobody listens."""
+
+
+class Notify(Protocol):
+    """Sends a notification; a later one with the same key replaces one that still waits."""
+
+    def __call__(self, method: str, params: object = None, *, key: str | None = None) -> None:
+        """Send it."""
+
+
+def _nobody(method: str, params: object = None, *, key: str | None = None) -> None:
+    """There is no way to tell this client anything."""
 
 
 class Client:
@@ -23,7 +38,10 @@ class Client:
         self.name = ""
         self.version = ""
         self.pid: int | None = None
+        self.folder: str | None = None
         self.ready = False
+        self.active = time.monotonic()
+        self.notify: Notify = _nobody
         self._happening = happening
 
     @property
@@ -43,7 +61,13 @@ class Client:
 
     def described(self) -> dict[str, object]:
         """What ``status`` shows of it."""
-        return {"name": self.name, "version": self.version, "pid": self.pid}
+        return {
+            "client": self.number,
+            "name": self.name,
+            "version": self.version,
+            "pid": self.pid,
+            "folder": self.folder,
+        }
 
 
 class Clients:
@@ -54,6 +78,7 @@ class Clients:
         self._happening = happening
         self._changed = changed
         self._numbers = itertools.count(1)
+        self._chosen: int | None = None
         self._members: dict[int, Client] = {}
 
     def __len__(self) -> int:
@@ -61,7 +86,8 @@ class Clients:
 
     def join(self) -> Client:
         """Someone connects."""
-        client = Client(next(self._numbers), self._context.for_another(), self._happening)
+        client = Client(next(self._numbers), self._context, self._happening)
+        client.context = self._context.for_another(client.number)
         self._members[client.number] = client
         self._changed()
         return client
@@ -72,6 +98,29 @@ class Clients:
             client.says("disconnected")
             self._changed()
 
+    def ready(self) -> list[Client]:
+        """Those who can be told something."""
+        return [client for client in self._members.values() if client.ready]
+
+    def choose(self, number: int | None) -> None:
+        """The user wants his mentions to go to this client from now on; None: to whichever fits."""
+        if number is not None and number not in self._members:
+            raise InvalidParams(f"There is no client {number}; status shows those that are connected.")
+        self._chosen = number
+
+    def for_file(self, path: str) -> Client | None:
+        """The client to which a file is handed: the chosen one, else the best fitting that was active last."""
+        ready = self.ready()
+        chosen = next((client for client in ready if client.number == self._chosen), None)
+        return chosen or max(ready, key=lambda client: (_fit(client, path), client.active), default=None)
+
     def described(self) -> list[dict[str, object]]:
         """What ``status`` shows: those who have introduced themselves."""
         return [client.described() for client in self._members.values() if client.name]
+
+
+def _fit(client: Client, path: str) -> int:
+    """How much of the way to a file the client's folder is; -1 when the file lies elsewhere."""
+    if client.folder is None or not path.startswith(client.folder.rstrip(os.sep) + os.sep):
+        return -1
+    return len(client.folder)

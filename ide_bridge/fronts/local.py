@@ -1,9 +1,9 @@
 """The private local socket: how this user's own commands reach the bridge.
 
 A Unix socket only we can open, checked once more by asking the system who is on the other end. It answers the
-methods every client has, and those that steer the bridge: ``status`` and ``stop``.
+methods every client has, and those that steer the bridge: ``status``, ``stop`` and ``record``.
 
-It does not know what a bridge is made of: both are given to it.
+It does not know what a bridge is made of: all of them are given to it.
 """
 
 import asyncio
@@ -13,13 +13,24 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from ide_bridge.fronts.client import Client
+from ide_bridge.fronts.tap import Recording, Tap
 from ide_bridge.wire.connection import Connection
 from ide_bridge.wire.dispatch import Dispatcher
 from ide_bridge.wire.framing import ContentLength
 from ide_bridge.wire.streams import StreamChannel
 
-__all__ = ["LocalFront"]
+__all__ = ["LocalFront", "Record"]
+
+_FINISH_SECONDS = 1.0
+
+
+class Record(msgspec.Struct):
+    """The parameters of ``record``."""
+
+    on: bool = True
 
 
 class LocalFront:
@@ -31,6 +42,8 @@ class LocalFront:
         self._client = client
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._channels: dict[Client, StreamChannel] = {}
+        self._recordings: dict[Client, Recording] = {}
 
     async def start(self) -> None:
         """Open the socket, private from the first moment: its folder lets nobody else in."""
@@ -44,11 +57,23 @@ class LocalFront:
         if self._server is None:
             return
         self._server.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FINISH_SECONDS):
+                await asyncio.gather(*(recording.finish() for recording in self._recordings.values()))
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(OSError):
             os.unlink(self._path)
+
+    async def record(self, client: Client, tap: Tap, *, on: bool) -> None:
+        """Send the caller what is said to clients and by them; when it wants no more, first all there is."""
+        recording = self._recordings.get(client)
+        if on and recording is None:
+            self._recordings[client] = Recording(tap, self._channels[client].send)
+        elif recording is not None and not on:
+            await recording.finish()
+            self._recordings.pop(client, None)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -56,12 +81,16 @@ class LocalFront:
             writer.close()
             return
         self._tasks.add(task)
+        client = self._client()
+        channel = self._channels[client] = StreamChannel(reader, writer, ContentLength())
         try:
-            channel = StreamChannel(reader, writer, ContentLength())
-            await Connection(channel, self._dispatcher, self._client()).run()
+            await Connection(channel, self._dispatcher, client).run()
         except asyncio.CancelledError:
             writer.close()
         finally:
+            del self._channels[client]
+            if (recording := self._recordings.pop(client, None)) is not None:
+                recording.abandon()
             self._tasks.discard(task)
 
 

@@ -5,7 +5,8 @@ The methods of the workspace answer here as well, directly by name, without ``in
 It does not know sockets or HTTP, and of a client only what it says of itself.
 """
 
-from collections.abc import Awaitable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,8 @@ from ide_bridge import __version__
 from ide_bridge.answers import waits
 from ide_bridge.errors import BridgeError, InvalidParams
 from ide_bridge.fronts.client import Client
-from ide_bridge.tools.registry import Registry, Tool
+from ide_bridge.fronts.process import working_folder
+from ide_bridge.tools.registry import Registry, Texts, Tool
 from ide_bridge.wire.dispatch import Method, NoParams, decode_params, failure_from
 
 __all__ = ["DIRECT", "PROTOCOL_VERSIONS", "mcp_methods"]
@@ -65,8 +67,8 @@ class _ToolResult(msgspec.Struct, rename="camel", omit_defaults=True):
     is_error: bool = False
 
 
-def mcp_methods(registry: Registry) -> dict[str, Method[Client, Any]]:
-    """The methods a client may call on any front."""
+def mcp_methods(registry: Registry, welcome: Callable[[Client], None]) -> dict[str, Method[Client, Any]]:
+    """The methods a client may call on any front; `welcome` is called when one knows what there is."""
 
     @cache
     def listed() -> Raw:
@@ -78,7 +80,7 @@ def mcp_methods(registry: Registry) -> dict[str, Method[Client, Any]]:
         "notifications/initialized": Method(NoParams, _initialized),
         "ide_connected": Method(Connected, _ide_connected),
         "ping": Method(NoParams, lambda _client, _params: {}),
-        "tools/list": Method(NoParams, lambda _client, _params: listed()),
+        "tools/list": Method(NoParams, lambda client, _params: _list_tools(client, listed(), welcome)),
         "tools/call": Method(CallTool, lambda client, params: _call_tool(registry, client, params)),
         "prompts/list": Method(NoParams, lambda _client, _params: {"prompts": []}),
         "resources/list": Method(NoParams, lambda _client, _params: {"resources": []}),
@@ -105,6 +107,13 @@ def _initialized(client: Client, _params: NoParams) -> None:
 
 def _ide_connected(client: Client, params: Connected) -> None:
     client.pid = params.pid
+    client.folder = None if params.pid is None else working_folder(params.pid)
+
+
+def _list_tools(client: Client, listed: Raw, welcome: Callable[[Client], None]) -> Raw:
+    if client.ready:
+        welcome(client)
+    return listed
 
 
 def _listed(tool: Tool[Any]) -> dict[str, object]:
@@ -140,6 +149,8 @@ async def _tool_result_later(result: Awaitable[object]) -> _ToolResult:
 
 
 def _tool_result(result: object) -> _ToolResult:
+    if isinstance(result, Texts):
+        return _ToolResult([_Text(text) for text in result])
     text = result if isinstance(result, str) else _encode(result).decode()
     return _ToolResult([_Text(text)])
 
@@ -151,5 +162,6 @@ def _failed(error: Exception) -> _ToolResult:
 
 
 def _say(client: Client, tool: Tool[Any], params: object) -> None:
+    client.active = time.monotonic()
     if client.is_watched:
         client.says(tool.name if tool.says is None else tool.says(params))

@@ -63,8 +63,11 @@ async def write_file(context: Context, params: WriteFile) -> bool:
     if await _unsaved(context, place) is not None:
         raise FileProblem("failed to write file: It has unsaved changes in the editor; save or discard them first")
     async with context.seen.turn(place):
-        stamp = await context.workspace.write(place, params.content, expected=context.seen.expected(place))
+        stamp = await context.workspace.write(
+            place, params.content, expected=context.seen.expected(place), client=context.client_name
+        )
         context.seen.written(place, stamp)
+    context.problems.written(place.path)
     return True
 
 

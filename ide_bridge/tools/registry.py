@@ -10,16 +10,20 @@ It does not know MCP's envelopes or who is connected; that is the fronts' busine
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any, Generic, TypeVar, get_type_hints
 
 import msgspec
 
 from ide_bridge.editor.interface import Editor
 from ide_bridge.errors import SetupProblem
+from ide_bridge.tools.open_diffs import OpenDiffs
+from ide_bridge.tools.problems import Problems
 from ide_bridge.tools.seen import Seen
+from ide_bridge.tools.selections import Selections
 from ide_bridge.workspace.workspace import Workspace
 
-__all__ = ["Context", "Registry", "Tool", "tool", "tool_from_function"]
+__all__ = ["Context", "Registry", "Texts", "Tool", "tool", "tool_from_function"]
 
 logger = logging.getLogger(__name__)
 
@@ -27,16 +31,31 @@ P = TypeVar("P", bound=msgspec.Struct)
 GROUP = "ide_bridge.tools"
 
 
-class Context(msgspec.Struct):
-    """What a tool works on, for one client."""
+class Context:
+    """What a tool works on, for one client; all but `client` and `seen` is shared by all."""
 
-    workspace: Workspace
-    editor: Editor
-    seen: Seen = msgspec.field(default_factory=Seen)
+    def __init__(self, workspace: Workspace, editor: Editor) -> None:
+        self.workspace = workspace
+        self.editor = editor
+        self.selections = Selections()
+        self.problems = Problems(editor)
+        self.diffs = OpenDiffs(editor)
+        self.client = 0
+        self.client_name = ""
+        self.seen = Seen()
 
-    def for_another(self) -> "Context":
+    def for_another(self, client: int) -> "Context":
         """The same for a client that has seen nothing yet."""
-        return Context(self.workspace, self.editor)
+        another = copy(self)
+        another.client = client
+        another.seen = Seen()
+        return another
+
+
+class Texts(tuple[str, ...]):
+    """The result of a tool that answers with several texts."""
+
+    __slots__ = ()
 
 
 class Tool(Generic[P]):
@@ -45,7 +64,7 @@ class Tool(Generic[P]):
     ``call`` gives its result at once, or an awaitable of it. ``says`` tells a person what is being asked.
     """
 
-    __slots__ = ("call", "decode", "description", "name", "params", "says", "schema")
+    __slots__ = ("call", "decode", "description", "name", "params", "says")
 
     def __init__(
         self,
@@ -60,8 +79,13 @@ class Tool(Generic[P]):
         self.params = params
         self.call = call
         self.says = says
-        self.schema = _schema(params)
         self.decode: Callable[[Any], P] = msgspec.json.Decoder(params).decode
+
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """What a client may send, as JSON Schema."""
+        return _schema(self.params)
 
 
 def tool(

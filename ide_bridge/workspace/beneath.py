@@ -13,7 +13,6 @@ before anything there is opened or made. It raises plain `OSError`; the words fo
 """
 
 import contextlib
-import ctypes
 import errno
 import functools
 import os
@@ -62,32 +61,10 @@ class Way(Enum):
     """No descriptors of folders (Windows): checked before and after opening, so weaker against a swap."""
 
 
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-_OPENAT2 = 437
-_AT_FDCWD = -100
-_NO_MAGICLINKS, _NO_SYMLINKS = 0x02, 0x04
-_HOW_SIZE = ctypes.sizeof(_OpenHow)
-
-
-@functools.cache
-def _system_call() -> Callable[..., int]:
-    call = ctypes.CDLL(None, use_errno=True).syscall
-    call.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_char_p, ctypes.POINTER(_OpenHow), ctypes.c_size_t)
-    call.restype = ctypes.c_long
-    return call
-
-
-@functools.lru_cache(maxsize=64)
-def _how(flags: int, mode: int) -> _OpenHow:
-    return _OpenHow(flags, mode if flags & os.O_CREAT else 0, _NO_SYMLINKS | _NO_MAGICLINKS)
-
-
 def _openat2(path: str, flags: int, mode: int = 0) -> int:
-    """Return a descriptor, or -1 for whatever reason, also when any part of the absolute path is a link."""
-    return _system_call()(_OPENAT2, _AT_FDCWD, os.fsencode(path), _how(flags, mode), _HOW_SIZE)
+    from ide_bridge.workspace.openat2 import openat2  # noqa: PLC0415 - slow to import, see there
+
+    return openat2(path, flags, mode)
 
 
 @functools.cache
@@ -124,7 +101,9 @@ class Folder:
         elif way is Way.KERNEL and (descriptor := _openat2(root, _ENTER)) >= 0:
             self._descriptor = descriptor
         elif way is Way.KERNEL:
-            raise OSError(number := ctypes.get_errno(), os.strerror(number))
+            from ide_bridge.workspace.openat2 import last_error  # noqa: PLC0415 - slow to import, see there
+
+            raise last_error()
 
     def __enter__(self) -> Self:
         return self

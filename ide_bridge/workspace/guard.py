@@ -5,6 +5,7 @@ It does not know what files contain, who asks, or which files the user keeps to 
 """
 
 import errno
+import functools
 import os
 import stat
 from collections.abc import Callable, Sequence
@@ -33,8 +34,12 @@ class Guard:
 
     def __init__(self, folders: Sequence[str], *, permit: Permit | None = None, way: Way | None = None) -> None:
         self._permit = permit
-        self._way = way or best_way()
+        self._given_way = way
         self.set_folders(folders)
+
+    @functools.cached_property
+    def _way(self) -> Way:
+        return self._given_way or best_way()
 
     def set_folders(self, folders: Sequence[str]) -> None:
         """Take other folders from now on; places in a folder that left are refused."""

@@ -309,20 +309,26 @@ class ObserverWatcher:
 
 
 class _ObserverGround(Ground):
-    """The one recursive watch of a root, begun anew when the root is."""
+    """The one recursive watch of a root, begun anew only when the root is another: in between nothing is heard."""
 
     def __init__(self, root: str, dirt: Dirt, poller: Poller, observer: "BaseObserver") -> None:
         super().__init__(root, dirt, poller)
         self._observer = observer
         self._watch: ObservedWatch | None = None
+        self._outdated = False
 
     def add(self, path: str) -> None:
-        if not path:
+        if not path and (self._watch is None or self._outdated):
+            self._outdated = False
             self._schedule()
 
     def close(self) -> None:
         super().close()
         self._unschedule()
+
+    def _root_looked_at(self, replaced: bool) -> None:
+        self._outdated = self._outdated or replaced
+        super()._root_looked_at(replaced)
 
     def _schedule(self) -> None:
         from watchdog import events  # noqa: PLC0415
@@ -350,6 +356,7 @@ class _ObserverGround(Ground):
 
     def _note(self, path: str, event: "FileSystemEvent") -> None:
         if path in (".", ".git"):
+            self._outdated = self._outdated or path == "."
             self.dirt.everything()
         elif event.is_directory:
             self.dirt.replaced(f"{path}/")

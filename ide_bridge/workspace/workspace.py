@@ -7,8 +7,15 @@ import asyncio
 import os
 from collections.abc import Sequence
 
+from ide_bridge.home import workspace_folder
+from ide_bridge.settings import Policy, Settings
+from ide_bridge.workspace.audit import Audit
+from ide_bridge.workspace.deny_rules import DenyRules
 from ide_bridge.workspace.files import Files, OpenText, Stamp
 from ide_bridge.workspace.guard import Guard
+from ide_bridge.workspace.hidden import Hidden
+from ide_bridge.workspace.journal import Journal
+from ide_bridge.workspace.journalled import JournalledFiles
 from ide_bridge.workspace.listing import Listing
 from ide_bridge.workspace.places import Place
 from ide_bridge.workspace.sharing import Sharing
@@ -22,11 +29,27 @@ IN_PLACE_LIMIT = 64 * 1024
 class Workspace:
     """The folders a bridge serves; the first one is what relative paths mean."""
 
-    def __init__(self, *folders: str | os.PathLike[str], denied: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        *folders: str | os.PathLike[str],
+        denied: Sequence[str] = (),
+        settings: Settings | None = None,
+        at_least: Policy = "full",
+    ) -> None:
+        settings = settings or Settings()
         self.folders = [os.path.realpath(os.fspath(folder)) for folder in folders or (".",)]
-        self.sharing = Sharing(denied)
+        self.sharing = Sharing(
+            (*settings.deny, *denied),
+            policy=settings.share,
+            at_least=at_least,
+            roots=lambda: self.guard.roots,
+            rules=DenyRules(lambda: self.guard.roots).find,
+            ignored=Hidden() if settings.hide_ignored else None,
+        )
+        self.audit = Audit(workspace_folder(self.path))
         self.guard = Guard(self.folders, permit=self.sharing.permit)
         self.files = Files(self.guard)
+        self._journalled: JournalledFiles | None = None
         self.listing = Listing(self.folders)
 
     @property
@@ -57,11 +80,25 @@ class Workspace:
         with text:
             return await asyncio.to_thread(text.read)
 
-    async def write(self, place: Place, content: str, *, expected: Stamp | None = None) -> Stamp:
+    def keep_journal(self, state: str) -> None:
+        """From now on note in this state folder what clients change, so that it can be taken back."""
+        self._journalled = JournalledFiles(self.guard, self.files, Journal(state))
+
+    async def expect(self, path: str, content: str, *, client: str = "") -> None:
+        """Note that a client is about to make `content` the text of a file, because the user kept its diff."""
+        if self._journalled is not None:
+            await asyncio.to_thread(self._journalled.expect, path, content, client=client)
+
+    async def write(self, place: Place, content: str, *, expected: Stamp | None = None, client: str = "") -> Stamp:
         """Make `content` the text of a file, if it is still in the expected state."""
-        stamp = await asyncio.to_thread(self.files.write, place, content, expected=expected)
+        stamp = await asyncio.to_thread(self._write, place, content, expected, client)
         self.listing.suspect(place.path)
         return stamp
+
+    def _write(self, place: Place, content: str, expected: Stamp | None, client: str) -> Stamp:
+        if self._journalled is None:
+            return self.files.write(place, content, expected=expected)
+        return self._journalled.write(place, content, expected=expected, client=client)
 
     def shown(self, path: str) -> str | None:
         """How clients name a file: relative to its root, as ``listFiles`` prints it; ``None`` outside."""
@@ -76,5 +113,6 @@ class Workspace:
         await self.listing.start()
 
     async def close(self) -> None:
-        """Let go of every watch and folder."""
+        """Let go of every watch, folder and log."""
         await self.listing.close()
+        self.audit.close()

@@ -1,0 +1,152 @@
+"""Push: what the editor reports, told to the clients it concerns.
+
+A selection goes to every client, the first at once and what follows at most every so often, the last one always.
+A mention goes to one client: the one the user chose, else the one whose folder fits best and that was active
+last; while there is none it waits. What is told is what may be shared, and each share is a line of the audit log.
+
+It does not know how an editor or a client is reached.
+"""
+
+import asyncio
+from collections import deque
+
+from ide_bridge.fronts.client import Client, Clients
+from ide_bridge.model import (
+    DiagnosticsChanged,
+    DiffDecided,
+    Event,
+    FileEvent,
+    Mentioned,
+    Selection,
+    SelectionChanged,
+)
+from ide_bridge.tools.registry import Context
+from ide_bridge.tools.selections import as_sent
+
+__all__ = ["Push"]
+
+SELECTION_SECONDS = 0.05
+MENTIONS_LIMIT = 100
+
+_NOTHING: dict[str, object] = {
+    "text": "",
+    "selection": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}, "isEmpty": True},
+}
+
+
+class Push:
+    """Follows one editor, which may be many behind a switch."""
+
+    def __init__(self, clients: Clients, context: Context) -> None:
+        self._clients = clients
+        self._context = context
+        self._mentions: deque[Mentioned] = deque(maxlen=MENTIONS_LIMIT)
+        self._pause: asyncio.TimerHandle | None = None
+        self._stale = False
+        self._sent: dict[str, object] = _NOTHING
+
+    async def run(self) -> None:
+        """Follow the editor until cancelled."""
+        try:
+            async for event in self._context.editor.events():
+                self.take(event)
+        finally:
+            if self._pause is not None:
+                self._pause.cancel()
+
+    def take(self, event: Event) -> None:
+        """Pass one event on to whom it concerns."""
+        match event:
+            case SelectionChanged():
+                self._context.selections.see(event.selection)
+                self._selection_changed()
+            case Mentioned():
+                self._mentions.append(event)
+                self._hand_over()
+            case FileEvent(kind="closed"):
+                self._context.selections.forget(event.path)
+                self._selection_changed()
+            case DiagnosticsChanged():
+                self._context.problems.changed(event.paths)
+            case DiffDecided():
+                self._context.diffs.decide(event)
+            case FileEvent():
+                pass
+
+    def welcome(self, client: Client) -> None:
+        """Tell a client that has just come what the others know already."""
+        if self._context.selections.latest is not None:
+            self._send_selection([client], self._described())
+        self._hand_over()
+
+    def policy_changed(self) -> None:
+        """Other things may be shared now: what is shown must be shown anew, or no longer."""
+        self._selection_changed()
+
+    # -- selections ----------------------------------------------------------------------------------------
+
+    def _selection_changed(self) -> None:
+        self._stale = True
+        if self._pause is None:
+            self._tell_selection()
+
+    def _tell_selection(self) -> None:
+        self._stale = False
+        self._pause = asyncio.get_running_loop().call_later(SELECTION_SECONDS, self._pause_over)
+        described = self._described()
+        if described != self._sent:
+            self._sent = described
+            self._send_selection(self._clients.ready(), described)
+
+    def _pause_over(self) -> None:
+        self._pause = None
+        if self._stale:
+            self._tell_selection()
+
+    def _described(self) -> dict[str, object]:
+        latest = self._context.selections.latest
+        shared = latest and self._context.workspace.sharing.pushed(latest)
+        return _NOTHING if shared is None else _notification(shared)
+
+    def _send_selection(self, clients: list[Client], described: dict[str, object]) -> None:
+        for client in clients:
+            client.notify("selection_changed", described, key="selection")
+            if (path := described.get("filePath")) is not None:
+                self._context.workspace.audit.share(client.title, _kind(described), str(path), _lines(described))
+
+    # -- mentions ------------------------------------------------------------------------------------------
+
+    def _hand_over(self) -> None:
+        while self._mentions and (client := self._clients.for_file(self._mentions[0].path)) is not None:
+            self._mention(client, self._mentions.popleft())
+
+    def _mention(self, client: Client, mention: Mentioned) -> None:
+        """Tell of it even when the file is not shared: the user himself hands it over."""
+        lines = {"lineStart": mention.start_line, "lineEnd": mention.end_line}
+        given = {name: line for name, line in lines.items() if line is not None}
+        client.notify("at_mentioned", {"filePath": mention.path, **given})
+        span = None if mention.start_line is None else (mention.start_line, mention.end_line or mention.start_line)
+        self._context.workspace.audit.share(client.title, "mention", mention.path, span)
+
+
+def _notification(selection: Selection) -> dict[str, object]:
+    sent = as_sent(selection)
+    ends = sent["selection"]
+    is_empty = selection.range.start == selection.range.end
+    return {
+        **sent,
+        "fileUrl": f"file://{selection.path}",
+        "selection": {**(ends if isinstance(ends, dict) else {}), "isEmpty": is_empty},
+    }
+
+
+def _kind(described: dict[str, object]) -> str:
+    return "selection" if described["text"] else "path"
+
+
+def _lines(described: dict[str, object]) -> tuple[int, int] | None:
+    match described:
+        case {"selection": {"start": {"line": int(first)}, "end": {"line": int(last)}}}:
+            return first, last
+        case _:
+            return None
