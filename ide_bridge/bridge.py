@@ -227,7 +227,7 @@ class Bridge:
 
     def _commander(self) -> Client:
         commander = Client(0, self._context.for_another(0), self._happening)
-        commander.name = "ide-bridge call"
+        commander.name = commander.context.client_name = "ide-bridge call"
         return commander
 
     async def _keep_lock(self) -> None:

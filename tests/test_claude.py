@@ -72,7 +72,8 @@ async def test_a_client_is_shown_once_it_has_introduced_itself_and_until_it_leav
         assert bridge.status()["clients"] == []
         await client.initialize()
         assert await client.request("ping") == {}
-        assert bridge.status()["clients"] == [{"name": "claude-code", "version": "2.1.326", "pid": 4711}]
+        (shown,) = bridge.status()["clients"]
+        assert shown == {"client": 1, "name": "claude-code", "version": "2.1.326", "pid": 4711, "folder": None}
     await eventually(lambda: bridge.status()["clients"] == [])
     assert told == [("claude-code 2.1.326", "connected"), ("claude-code 2.1.326", "disconnected")]
 

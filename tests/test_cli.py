@@ -118,7 +118,9 @@ async def test_status_shows_bridges_and_clients(home, project, served):
                     "pid": served.ready["pid"],
                     "workspaceFolders": [str(project)],
                     "lock": str(served.lock),
-                    "clients": [{"name": "claude-code", "version": "2.1.326", "pid": 4711}],
+                    "clients": [
+                        {"client": 1, "name": "claude-code", "version": "2.1.326", "pid": 4711, "folder": None}
+                    ],
                     "editors": [],
                     "diffs": [],
                 }

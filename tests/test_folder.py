@@ -1,4 +1,5 @@
 import asyncio
+import sys
 from inspect import isawaitable
 
 import pytest
@@ -8,8 +9,9 @@ from ide_bridge.editor import folder
 from ide_bridge.editor.folder import FolderEditor
 from ide_bridge.editor.interface import Editor
 from ide_bridge.errors import Unsupported
-from ide_bridge.model import Diff, OpenFile
-from ide_bridge.workspace.listing import Change
+from ide_bridge.model import DiagnosticsChanged, Diff, OpenFile
+from ide_bridge.settings import Linter
+from ide_bridge.workspace.listing import Change, Listing
 from tests.fakes.claude_client import connect_to
 from tests.fakes.surroundings import at_home
 
@@ -83,7 +85,7 @@ async def test_once_closed_it_listens_no_more(source, editor):
     assert len(source.listeners) == 1
     await editor.close()
     assert source.listeners == []
-    source.listeners.append(editor._see)  # what the fixture closes a second time
+    await editor.close()
 
 
 async def test_a_file_that_the_user_saves_becomes_the_current_file_of_a_client():
@@ -124,4 +126,106 @@ async def test_what_an_editor_need_not_know_it_answers_with_nothing():
     assert await given(editor.read_buffer("/a")) is None
     assert await given(editor.open_files()) == []
     assert await given(editor.current_file()) is None
-    assert [event async for event in editor.events()] == []
+    assert await given(editor.file_changed("/a")) is None
+
+
+# -- with linters ------------------------------------------------------------------------------------------
+
+PROGRAM = "import sys; print(f'{sys.argv[1]}:1:2: error: ' + open(sys.argv[1], encoding='utf-8').read())"
+LINTER = Linter("*.txt", (sys.executable, "-c", PROGRAM, "{file}"))
+
+
+@pytest.fixture
+async def linting(tmp_path):
+    """A folder editor with a linter, over a folder that is watched."""
+    folders = [str(tmp_path)]
+    listing = Listing(folders)
+    editor = FolderEditor(listing, [LINTER], folders=folders)
+    await editor.start()
+    await listing.start()
+    yield editor
+    await editor.close()
+    await listing.close()
+
+
+async def all_events(editor):
+    return [event async for event in editor.events()]
+
+
+async def next_event(editor):
+    async with asyncio.timeout(10):
+        return await anext(editor.events())
+
+
+async def test_without_linters_it_tells_no_diagnostics(editor):
+    assert editor.features == frozenset()
+    with pytest.raises(Unsupported, match=r"^Folder cannot tell diagnostics\.$"):
+        await given(editor.diagnostics(None))
+    assert editor.file_changed("/a") is None
+
+
+async def test_with_linters_a_change_becomes_an_event_and_diagnostics(tmp_path, linting):
+    assert linting.features == {"diagnostics"}
+    waiting = asyncio.create_task(next_event(linting))
+    await asyncio.sleep(0)
+    path = tmp_path / "a.txt"
+    path.write_text("wrong", encoding="utf-8")
+    assert await waiting == DiagnosticsChanged((str(path),))
+    (found,) = await given(linting.diagnostics(str(path)))
+    assert (found.path, found.severity, found.message) == (str(path), "error", "wrong")
+    assert [file.path for file in linting.open_files()] == [str(path)]
+
+
+async def test_what_a_client_has_written_is_linted_without_delay(tmp_path, linting, monkeypatch):
+    from ide_bridge.editor import linters
+
+    monkeypatch.setattr(linters, "QUIET_SECONDS", 60)
+    waiting = asyncio.create_task(next_event(linting))
+    await asyncio.sleep(0)
+    path = tmp_path / "a.txt"
+    path.write_text("wrong", encoding="utf-8")
+    async with asyncio.timeout(10):
+        while not linting.open_files():
+            await asyncio.sleep(0.01)
+    linting.file_changed(str(path))
+    assert await waiting == DiagnosticsChanged((str(path),))
+
+
+async def test_its_events_reach_every_listener_and_end_when_it_is_closed(tmp_path, linting):
+    listeners = [asyncio.create_task(all_events(linting)) for _ in range(2)]
+    await asyncio.sleep(0)
+    path = tmp_path / "a.md"
+    path.write_text("", encoding="utf-8")
+    async with asyncio.timeout(10):
+        while not linting.open_files():
+            await asyncio.sleep(0.01)
+        await linting.close()
+        heard = await asyncio.gather(*listeners)
+    assert heard[0] == heard[1]
+    assert set(heard[0]) == {DiagnosticsChanged((str(path),))}
+    assert await all_events(linting) == []
+
+
+async def test_closing_ends_what_runs(tmp_path):
+    folders = [str(tmp_path)]
+    listing = Listing(folders)
+    program = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
+    editor = FolderEditor(listing, [Linter("*", (sys.executable, "-c", program, "begun"))], folders=folders)
+    touch(tmp_path / "a.txt")
+    asking = asyncio.create_task(given(editor.diagnostics(None)))
+    async with asyncio.timeout(10):
+        while not (tmp_path / "begun").exists():
+            await asyncio.sleep(0.01)
+        assert await asking == []
+        await editor.close()
+        await listing.close()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_listener_that_leaves_is_forgotten(linting):
+    listener = asyncio.create_task(all_events(linting))
+    await asyncio.sleep(0)
+    assert len(linting._listeners) == 1
+    listener.cancel()
+    await asyncio.gather(listener, return_exceptions=True)
+    assert not linting._listeners

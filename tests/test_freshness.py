@@ -299,6 +299,8 @@ def test_a_root_made_again_with_the_number_of_the_old_one_is_seen_again(tmp_path
         with watching(root, watcher) as fresh:
             same = made_again(root, fresh)
             fresh.becomes("b")
+            put(root, "c")
+            fresh.becomes("b", "c")
         if same:
             break
     watcher.close()

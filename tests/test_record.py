@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ide_bridge.cli.record import run as record_command
 from tests.fakes.bridge_process import PROGRAM, BridgeProcess
 from tests.fakes.claude_cli import Home
 from tests.fakes.claude_client import TOKEN_HEADER, connect
@@ -149,13 +148,12 @@ async def test_forty_megabytes_are_recorded_whole(home, project, served):
     text = "x\n" * 20_000_000
     with recording(home, project) as process:
         async with connected(served) as client:
-            await client.request("writeFile", {"path": "big", "content": text[:-14_000_000]})
             await client.notify("anything", {"text": text})
             assert await client.request("ping") == {}
         assert ended(process) == (0, "")
     told = lines(project / "out.ndjson")
-    assert told[4]["msg"]["params"]["text"] == text
-    assert [line["dir"] for line in told][2:] == ["C>S", "S>C", "C>S", "C>S", "S>C", "CLOSE"]
+    assert told[2]["msg"]["params"]["text"] == text
+    assert [line["dir"] for line in told][2:] == ["C>S", "C>S", "S>C", "CLOSE"]
 
 
 async def test_a_recorder_that_stands_still_learns_what_it_lost(home, project, served):
@@ -234,9 +232,5 @@ async def test_on_a_terminal_it_says_what_it_does_and_counts(home, project, serv
             terminal.wait_for("2 messages")
             terminal.send("C-c")
             terminal.wait_for("2 messages in out.ndjson.")
-            terminal.wait_for(r"Pane is dead \(status 0")
+            terminal.wait_for("Pane is dead (status 0,")
     assert len(lines(project / "out.ndjson")) == 4
-
-
-def test_the_command_is_what_the_tests_run():
-    assert record_command.__module__ == "ide_bridge.cli.record"

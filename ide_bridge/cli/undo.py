@@ -54,18 +54,19 @@ def run(args: "argparse.Namespace") -> int:
 def _entries(file: str | None) -> tuple[Journal, list[Entry]]:
     """The journal that is meant, and the changes in it, of one file or of all, the newest first."""
     folder = os.getcwd() if file is None else os.path.dirname(file)
-    journals = [Journal(state) for state in _states(folder)]
-    begun = [journal for journal in journals if os.path.isdir(journal.folder)]
-    for journal in begun if file is not None else begun[:1]:
+    journals = [Journal(state) for state in _states(folder, only_running=file is None)]
+    for journal in journals:
         if found := [entry for entry in journal.entries() if file is None or _same(entry.path, file)]:
             return journal, found
     return journals[0], []
 
 
-def _states(folder: str) -> Iterator[str]:
-    """Where the workspace of a folder may keep its state: by the bridge that runs, then the innermost first."""
+def _states(folder: str, *, only_running: bool) -> Iterator[str]:
+    """Where the workspace of a folder may keep its state: by the bridge that runs, else the innermost first."""
     if (running := find(folder)) is not None:
         yield os.path.dirname(str(running["token_file"]))
+        if only_running:
+            return
     current = os.path.realpath(folder)
     yield workspace_folder(current)
     while current != (current := os.path.dirname(current)):

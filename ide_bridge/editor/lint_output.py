@@ -261,12 +261,14 @@ class _Shellcheck(_Lines):
         yield self.found(self.file, self.level, f"SC{self.code}")
 
 
-class _Mypy(_Lines, rename=None):
+class _Mypy(_Lines, kw_only=True):
     """``mypy -O json``, one object per line."""
 
     first_column = 0
     file: str
     severity: str
+    end_line: int | None = msgspec.field(default=None, name="end_line")
+    end_column: int | None = msgspec.field(default=None, name="end_column")
     code: str | None = None
 
     def findings(self) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 1. A command with ``{file}`` runs for one file, and only what it says of that file counts. A command without
    runs for a whole root, and what it says replaces all it said of that root before.
 2. A change waits until the file has been quiet for a moment; who asks meanwhile has it start at once. A change
-   during a run means another run after it. Each linter runs once at a time for a file, and few run together.
+   during a run means another run after it. A linter runs once at a time for a file, and few run together.
 3. A command gets no shell and no input, and a process group of its own, which is ended as a whole: when its
    time is up, when it says too much, and when the bridge stops.
 4. A run that fails says nothing about the files: what was known of them stays. The user is told once.
@@ -13,16 +13,18 @@ It does not know what linters write, or who wants to know what they found.
 
 import asyncio
 import contextlib
+import functools
 import logging
 import os
 import signal
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import PurePath
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ide_bridge.answers import Answer
 from ide_bridge.editor.lint_output import Finding, parse
+from ide_bridge.errors import InvalidParams
 from ide_bridge.model import Diagnostic
 from ide_bridge.settings import Linter
 from ide_bridge.workspace.listing import Change, Listing
@@ -37,10 +39,13 @@ QUIET_SECONDS = 0.15
 ANSWER_SECONDS = 0.2
 TOGETHER = 2
 WAITING_LIMIT = 100
-"""Of more files that wait, the oldest are given up; a branch that is switched should not keep us busy for hours."""
+"""Of more files that wait the oldest are given up: switching a branch should not keep us busy for hours."""
 OUTPUT_LIMIT = 1024 * 1024
-_FILE = "{file}"
 _END_SECONDS = 2.0
+_COMPLAINT_LIMIT = 200
+_FILE = "{file}"
+
+Listed = Callable[[str], bool]
 
 
 class _Target(NamedTuple):
@@ -52,7 +57,11 @@ class _Target(NamedTuple):
 
 
 class Linters:
-    """Runs linters on what changes, and on what is asked about for the first time."""
+    """Runs linters on what changes, and on what is asked about for the first time.
+
+    ``changed`` is called with the files whose problems may be others now, also when they turn out to be the same:
+    who waits for the outcome of a change need not wait any longer.
+    """
 
     def __init__(
         self,
@@ -61,20 +70,16 @@ class Linters:
         listing: Listing,
         changed: Callable[[tuple[str, ...]], None],
     ) -> None:
-        self._linters = linters
-        self._folders = folders
-        self._listing = listing
-        self._changed = changed
+        self._linters, self._folders, self._listing, self._changed = linters, folders, listing, changed
+        self._turns = asyncio.Semaphore(TOGETHER)
         self._jobs: dict[_Target, _Job] = {}
         self._ran: set[_Target] = set()
         self._found: dict[str, dict[Linter, list[Diagnostic]]] = {}
-        self._told: dict[Linter, str] = {}
-        self._turns = asyncio.Semaphore(TOGETHER)
-        self._closed = False
+        self._told: set[tuple[Linter, str]] = set()
 
     def see(self, change: Change) -> None:
-        """Take note of a change; a file that no linter means has nothing to wait for, and that is told at once."""
-        targets = list(self._targets(change.path))
+        """Take note of a change."""
+        targets = self._targets(change.path)
         if change.kind == "deleted":
             self._forget(change.path)
             targets = [target for target in targets if target.path is None]
@@ -85,142 +90,337 @@ class Linters:
         self._give_up_oldest()
 
     def hurry(self, path: str) -> None:
-        """Start at once what waits for a file to be quiet: its writer is done with it."""
-        for target in self._targets(path):
-            if target in self._jobs:
-                self._jobs[target].now()
+        """Start at once what waits for a file to be quiet: who wrote it is done."""
+        for job in self._jobs_of(self._targets(path)):
+            job.hurry()
 
     def diagnostics(self, path: str | None) -> Answer[Sequence[Diagnostic]]:
-        """What was found in one file or in all; what is under way, or was never looked at, is waited for a little."""
+        """What was found in one file or in all; what was never looked at, or changed just now, is waited for."""
         targets = self._whole_roots() if path is None else self._targets(path)
         for target in targets:
             if target not in self._ran:
-                self._job(target, path).now()
-        jobs = self._jobs.values() if path is None else [self._jobs[each] for each in targets if each in self._jobs]
-        return self._after(list(jobs), path) if jobs else self._known(path)
+                self._job(target, path).hurry()
+        jobs = list(self._jobs.values()) if path is None else self._jobs_of(targets)
+        self._give_up_oldest()
+        return self._known_after(jobs, path) if jobs else self._known(path)
 
     async def close(self) -> None:
         """End every run, with all the processes it started."""
-        self._closed = True
-        jobs = list(self._jobs.values())
-        self._jobs.clear()
-        await asyncio.gather(*(job.close() for job in jobs))
+        await asyncio.gather(*(job.close() for job in list(self._jobs.values())))
 
     # -- what is known -------------------------------------------------------------------------------------
 
     def _known(self, path: str | None) -> Sequence[Diagnostic]:
-        paths = self._found if path is None else (path,)
-        found = [each for name in paths for every in self._found.get(name, {}).values() for each in every]
+        files = self._found.values() if path is None else [self._found.get(path, {})]
+        found = [each for by_linter in files for diagnostics in by_linter.values() for each in diagnostics]
         return sorted(found, key=lambda each: (each.path, each.range.start))
 
-    async def _after(self, jobs: Iterable["_Job"], path: str | None) -> Sequence[Diagnostic]:
+    async def _known_after(self, jobs: Collection["_Job"], path: str | None) -> Sequence[Diagnostic]:
         for job in jobs:
-            job.now()
+            job.hurry()
         await asyncio.wait([job.idle for job in jobs], timeout=ANSWER_SECONDS)
         return self._known(path)
 
     def _replace(self, target: _Target, found: dict[str, list[Diagnostic]]) -> set[str]:
         """Let what a linter found take the place of what it found there before; gives the files concerned."""
-        inside = os.path.join(target.root, "")
-        covered = [target.path] if target.path else [path for path in self._found if path.startswith(inside)]
-        concerned = {path for path in covered if self._found.get(path, {}).pop(target.linter, None)}
+        before = [
+            path for path in self._found if path == target.path or (not target.path and _in(path, target.root))
+        ]
+        concerned = {path for path in before if self._found[path].pop(target.linter, None)}
         for path, diagnostics in found.items():
             self._found.setdefault(path, {})[target.linter] = diagnostics
-        for path in [path for path in covered if not self._found.get(path, True)]:
-            del self._found[path]
         return concerned.union(found)
 
     def _forget(self, path: str) -> None:
-        """Know nothing of a file any more, and let go of what is being done for it."""
-        for target in [target for target in (*self._jobs, *self._ran) if target.path == path]:
-            self._ran.discard(target)
-            if (job := self._jobs.pop(target, None)) is not None:
-                job.cancel()
+        """Know nothing of a file any more, and do nothing for it that has not begun."""
+        for target in self._targets(path):
+            if target.path is not None:
+                self._ran.discard(target)
+                for job in self._jobs_of([target]):
+                    job.give_up()
         if self._found.pop(path, None):
             self._changed((path,))
 
     # -- what is to be done --------------------------------------------------------------------------------
 
-    def _root_of(self, path: str) -> str | None:
-        """The innermost root a file lies in."""
-        around = (root for root in self._folders if path.startswith(os.path.join(root, "")))
-        return max(around, key=len, default=None)
-
     def _targets(self, path: str) -> list[_Target]:
-        root = self._root_of(path)
+        root = max((root for root in self._folders if _in(path, root)), key=len, default=None)
         if root is None:
             return []
-        relative = os.path.relpath(path, root).replace(os.sep, "/")
-        meant = [linter for linter in self._linters if selector(linter.glob)((relative,))]
+        name = _relative(path, root)
+        meant = [linter for linter in self._linters if self._means(linter, [name])]
         return [_Target(linter, root, path if _takes_file(linter) else None) for linter in meant]
 
     def _whole_roots(self) -> list[_Target]:
         whole = [linter for linter in self._linters if not _takes_file(linter)]
         return [_Target(linter, root, None) for linter in whole for root in self._folders]
 
+    def _means(self, linter: Linter, names: Iterable[str]) -> bool:
+        try:
+            return bool(selector(linter.glob)(names))
+        except InvalidParams:
+            self._tell(linter, "has a glob that is too long; shorten it.")
+            return False
+
     def _job(self, target: _Target, reason: str | None) -> "_Job":
         job = self._jobs.get(target)
         if job is None:
-            job = self._jobs[target] = _Job(lambda reasons: self._run(target, reasons))
-            job.idle.add_done_callback(lambda _: self._done(target, job))
+            run = functools.partial(self._run, target)
+            job = self._jobs[target] = _Job(run, self._turns, lambda: self._jobs.pop(target, None))
         if reason is not None:
             job.reasons.add(reason)
         return job
 
-    def _done(self, target: _Target, job: "_Job") -> None:
-        if self._jobs.get(target) is job:
-            del self._jobs[target]
+    def _jobs_of(self, targets: Iterable[_Target]) -> list["_Job"]:
+        return [self._jobs[target] for target in targets if target in self._jobs]
 
     def _give_up_oldest(self) -> None:
-        waiting = [target.path for target, job in self._jobs.items() if not job.running and target.path]
+        waiting = [target.path for target, job in self._jobs.items() if target.path and not job.running]
         for path in waiting[:-WAITING_LIMIT]:
             self._forget(path)
 
     # -- one run -------------------------------------------------------------------------------------------
 
     async def _run(self, target: _Target, reasons: set[str]) -> None:
-        """Run a linter on its target; `reasons` are the files whose change made it run."""
-        async with self._turns:
-            files = await self._files(target)
-            findings = await self._findings(target) if files else None
-        if self._closed:
-            return
-        self._ran.add(target)
+        """Run a linter; `reasons` are the files because of which it runs."""
         concerned: set[str] = set()
-        if findings is not None:
-            found = _by_file(target, findings, await self._files(target))
-            concerned = self._replace(target, found)
-        if concerned or reasons:
-            self._changed(tuple(sorted(concerned.union(reasons))))
+        if await self._is_there(target):
+            findings = await self._findings(target)
+            self._ran.add(target)
+            if findings is not None:
+                listed = await self._listed(target.root)
+                concerned = self._replace(target, _by_file(target, findings, listed))
+        self._changed(tuple(sorted(concerned.union(reasons))))
 
-    async def _files(self, target: _Target) -> "_Files":
-        """The listed files that the target covers."""
-        names = root_names(self._folders)
-        prefix = dict(zip(self._folders[1:], (f"{name}/" for name in names[1:]), strict=True)).get(target.root, "")
-        return _Files(target, prefix, await self._listing.files())
+    async def _is_there(self, target: _Target) -> bool:
+        """Whether there is something to run on: a listed file, in a whole root one that the linter means."""
+        if target.path is not None:
+            return (await self._listed(target.root))(target.path)
+        prefix = self._prefix(target.root)
+        names = [name for name in await self._listing.files() if name.startswith(prefix)]
+        return self._means(target.linter, (name.removeprefix(prefix) for name in names))
+
+    async def _listed(self, root: str) -> Listed:
+        """What tells whether a file of a root is listed."""
+        names, prefix = await self._listing.files(), self._prefix(root)
+
+        def listed(path: str) -> bool:
+            name = prefix + _relative(path, root)
+            at = bisect_left(names, name)
+            return names[at : at + 1] == [name]
+
+        return listed
+
+    def _prefix(self, root: str) -> str:
+        """What the names of a root's files begin with in the listing."""
+        names = dict(zip(self._folders, root_names(self._folders), strict=True))
+        return f"{names[root]}/" if root in self._folders[1:] else ""
 
     async def _findings(self, target: _Target) -> list[Finding] | None:
-        """What a linter says; ``None`` when it fails."""
-        linter, name = target.linter, _name(target.linter)
+        """What a linter says; ``None`` when it fails, which the user is told once."""
         try:
-            said = await _say(_command(target), target.root, linter.seconds)
-        except OSError as error:
-            self._tell(linter, f"cannot be started ({error.strerror}); install it, or correct its command.")
+            process = await _run_process(_command(target), target.root, target.linter.seconds)
+            findings = await asyncio.to_thread(process.findings)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self._tell(target.linter, f"cannot be started ({reason}); install it, or correct its command.")
             return None
-        if said.late:
-            self._tell(linter, f"took more than {linter.seconds:g} s and was ended; give it more seconds.")
+        if process.cut:
+            self._tell(target.linter, f"said more than {OUTPUT_LIMIT >> 20} MiB and was ended; make it say less.")
+        elif process.code is None:
+            self._tell(target.linter, f"was ended after {target.linter.seconds:g} s; give it more seconds.")
             return None
-        findings = await asyncio.to_thread(said.findings)
-        if said.cut:
-            self._tell(linter, f"says more than {OUTPUT_LIMIT >> 20} MiB and was ended; make it say less.")
-        elif said.code and not findings:
-            self._tell(linter, f"failed with exit code {said.code}", said.complaint())
+        elif process.code and not findings:
+            self._tell(target.linter, f"failed with exit code {process.code}", process.complaint())
             return None
-        logger.debug("%s found %d problems", name, len(findings))
         return findings
 
     def _tell(self, linter: Linter, what: str, complaint: str = "") -> None:
-        """Tell the user what is wrong with a linter, unless it is what was told last."""
-        if self._told.get(linter) != what:
-            self._told[linter] = what
+        """Tell the user once what is wrong with a linter."""
+        if (linter, what) not in self._told:
+            self._told.add((linter, what))
             logger.warning("The linter %s %s%s", _name(linter), what, complaint)
+
+
+class _Job:
+    """Something to run soon, once at a time, and once more if that is wanted during a run."""
+
+    def __init__(
+        self, run: Callable[[set[str]], Awaitable[None]], turns: asyncio.Semaphore, done: Callable[[], object]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._run = run
+        self._turns = turns
+        self._done = done
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._again = False
+        self.reasons: set[str] = set()
+        self.running = False
+        self.idle: asyncio.Future[None] = self._loop.create_future()
+
+    def soon(self) -> None:
+        """Run when nothing more has come for a moment."""
+        self._stop_timer()
+        self._timer = self._loop.call_later(QUIET_SECONDS, self._start)
+
+    def hurry(self) -> None:
+        """Run now, unless that is what it does."""
+        if self._timer is not None or self._task is None:
+            self._start()
+
+    def give_up(self) -> None:
+        """Do not run, unless it has begun."""
+        self._stop_timer()
+        if self._task is None:
+            self._finish()
+        elif not self.running:
+            self._task.cancel()
+
+    async def close(self) -> None:
+        """End it, whatever it does."""
+        self.give_up()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _start(self) -> None:
+        self._stop_timer()
+        if self._task is None:
+            self._task = self._loop.create_task(self._work())
+        elif self.running:
+            self._again = True
+
+    async def _work(self) -> None:
+        try:
+            self._again = True
+            while self._again:
+                async with self._turns:
+                    self._again, self.running = False, True
+                    reasons, self.reasons = self.reasons, set()
+                    await self._run(reasons)
+                self.running = False
+        finally:
+            self.running, self._task = False, None
+            if self._timer is None:
+                self._finish()
+
+    def _finish(self) -> None:
+        self._done()
+        if not self.idle.done():
+            self.idle.set_result(None)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class _Process(asyncio.SubprocessProtocol):
+    """A linter's process, and the beginning of what it says; ``code`` stays ``None`` while it has not ended."""
+
+    def __init__(self) -> None:
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.code: int | None = None
+        self.cut = False
+        self._said = {1: bytearray(), 2: bytearray()}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It has started."""
+        self._transport = cast(asyncio.SubprocessTransport, transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """It says something."""
+        said = self._said[fd]
+        self.cut = self.cut or len(said) + len(data) > OUTPUT_LIMIT
+        said += data[: OUTPUT_LIMIT - len(said)]
+        if self.cut:
+            self.kill()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """It has ended, and nobody can write to its pipes any more."""
+        self.code = self._transport.get_returncode()
+        self.ended.set_result(None)
+
+    def kill(self) -> None:
+        """End it with everything it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+            else:
+                self._transport.kill()
+
+    async def end(self) -> None:
+        """End it if need be, and wait until it has; what fled from its group keeps no pipe of ours."""
+        if not self.ended.done():
+            self.kill()
+        self._transport.close()
+        await asyncio.wait({self.ended}, timeout=_END_SECONDS)
+
+    def findings(self) -> list[Finding]:
+        """What it found; compilers tell it on the second stream."""
+        return [finding for said in self._said.values() for finding in parse(said.decode(errors="replace"))]
+
+    def complaint(self) -> str:
+        """The first line it said, to be shown to the user."""
+        lines = (line for fd in (2, 1) for line in self._said[fd].decode(errors="replace").splitlines())
+        first = next((line.strip() for line in lines if line.strip()), "")
+        shown = "".join(character if character.isprintable() else "?" for character in first[:_COMPLAINT_LIMIT])
+        return f" and said: {shown}" if shown else " and said nothing."
+
+
+async def _run_process(command: Sequence[str], folder: str, seconds: float) -> _Process:
+    """Run a command in a folder to its end; one that takes too long is ended, and has no code."""
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    _, process = await asyncio.get_running_loop().subprocess_exec(
+        _Process, *command, cwd=folder, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True
+    )
+    try:
+        done, _ = await asyncio.wait({process.ended}, timeout=seconds)
+    finally:
+        await process.end()
+    if not done:
+        process.code = None
+    return process
+
+
+def _by_file(target: _Target, findings: Iterable[Finding], listed: Listed) -> dict[str, list[Diagnostic]]:
+    """Sort findings by the file they mean; what lies elsewhere or is not listed does not count."""
+    paths = {finding.file: _meant(target, finding.file) for finding in findings}
+    counting = {path for path in paths.values() if path and listed(path)}
+    found: dict[str, list[Diagnostic]] = {}
+    for finding in findings:
+        path = paths[finding.file]
+        if path in counting:
+            found.setdefault(path, []).append(finding.diagnostic(path, _name(target.linter)))
+    return found
+
+
+def _meant(target: _Target, file: str) -> str:
+    """The path that a linter means; none when it is not what the linter was run on."""
+    path = os.path.normpath(os.path.join(target.root, file))
+    if target.path is None:
+        return path if _in(path, target.root) else ""
+    return target.path if path in (target.path, os.path.realpath(target.path)) else ""
+
+
+def _command(target: _Target) -> list[str]:
+    return [word.replace(_FILE, target.path or "") for word in target.linter.command]
+
+
+def _takes_file(linter: Linter) -> bool:
+    return any(_FILE in word for word in linter.command)
+
+
+def _name(linter: Linter) -> str:
+    """What a linter is called: its program, or the module that an interpreter runs."""
+    program, *words = linter.command
+    return words[1] if words[:1] == ["-m"] and len(words) > 1 else PurePath(program).name.removesuffix(".exe")
+
+
+def _in(path: str, root: str) -> bool:
+    return path.startswith(os.path.join(root, ""))
+
+
+def _relative(path: str, root: str) -> str:
+    return path[len(os.path.join(root, "")) :].replace(os.sep, "/")

@@ -40,7 +40,7 @@ class EditorSwitch(Editor):
         self._fallback = fallback
         self._changed = changed
         self._attached: list[Editor] = []
-        self._newest: Editor = fallback
+        self._joined: list[Editor] = []
         self._listening: dict[Editor, asyncio.Task[None]] = {}
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._diffs: dict[int, Diff] = {}
@@ -55,7 +55,7 @@ class EditorSwitch(Editor):
     @property
     def name(self) -> str:  # type: ignore[override]
         """The name of the editor that attached last."""
-        return self._newest.name
+        return (self._joined or [self._fallback])[-1].name
 
     @property
     def features(self) -> frozenset[Feature]:  # type: ignore[override]
@@ -64,6 +64,7 @@ class EditorSwitch(Editor):
 
     async def start(self) -> None:
         """Start the editor to fall back to."""
+        self._closing = False
         await self._fallback.start()
         self._listen(self._fallback)
 
@@ -72,13 +73,14 @@ class EditorSwitch(Editor):
         self._closing = True
         for editor in [*self._attached, self._fallback]:
             await self._let_go(editor)
-        self._attached = []
+        for left in (self._attached, self._joined, self._diffs, self._shown_by):
+            left.clear()
 
     async def attach(self, editor: Editor) -> None:
         """Let an editor join; it leaves when its events end."""
         await editor.start()
         self._attached.insert(0, editor)
-        self._newest = editor
+        self._joined.append(editor)
         self._listen(editor)
         self._changed()
         await self._offer_diffs()
@@ -88,9 +90,9 @@ class EditorSwitch(Editor):
         if editor not in self._attached:
             return
         self._attached.remove(editor)
+        self._joined.remove(editor)
         for number in [number for number, shower in self._shown_by.items() if shower is editor]:
             del self._shown_by[number]
-        self._newest = self._attached[0] if self._attached else self._fallback
         await self._let_go(editor)
         self._changed()
         await self._offer_diffs()
@@ -126,13 +128,9 @@ class EditorSwitch(Editor):
         return await self._any(path, lambda editor: editor.close_file(path))
 
     async def show_diff(self, diff: Diff) -> None:
-        """Show a diff in the editor with the newest focus that can."""
+        """Show a diff in the editor with the newest focus that can; it stays ours until decided or closed."""
         self._diffs[diff.id] = diff
-        try:
-            await self._show(diff)
-        except BaseException:
-            self._forget(diff.id)
-            raise
+        await self._show(diff)
 
     async def close_diff(self, diff_id: int) -> None:
         """Take a diff off the screen, wherever it is shown."""
@@ -206,7 +204,7 @@ class EditorSwitch(Editor):
         for diff in waiting if "diff" in self.features else ():
             try:
                 await self._show(diff)
-            except BridgeError as error:
+            except Exception as error:  # noqa: BLE001 - one editor's failure is no reason to lose the diff
                 self._shown_by.pop(diff.id, None)
                 logger.info("a diff waits for another editor: %s", error)
 
@@ -238,7 +236,10 @@ class EditorSwitch(Editor):
         if listening is not None and listening is not asyncio.current_task():
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
-        await editor.close()
+        try:
+            await editor.close()
+        except Exception:
+            logger.exception("%s did not close well", editor.name)
 
 
 async def _first_text(editors: Sequence[Editor], path: str) -> str | None:

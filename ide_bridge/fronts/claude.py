@@ -35,7 +35,7 @@ class ClaudeFront:
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Put the socket at ``/``."""
-        router.add_get("/", self._connect)
+        router.add_get("/", self._connect, allow_head=False)
 
     async def close(self) -> None:
         """Say goodbye to everyone. The CLI takes it as a lost connection, and tries to come back."""
@@ -63,7 +63,8 @@ class ClaudeFront:
     async def _converse(self, request: web.Request, socket: "web.WebSocketResponse[bool]") -> None:
         client = self._clients.join()
         line = self._tap.connect(client.number, request.path, request.headers, socket.ws_protocol)
-        connection = Connection(_WebSocketChannel(socket, line), self._dispatcher, client)
+        channel = _WebSocketChannel(socket, request.transport, line)
+        connection = Connection(channel, self._dispatcher, client)
         client.notify = connection.notify
         self._connections.add(connection)
         try:
@@ -76,8 +77,11 @@ class ClaudeFront:
 class _WebSocketChannel:
     """Messages over a WebSocket, undecoded: the JSON parser reads UTF-8 itself."""
 
-    def __init__(self, socket: "web.WebSocketResponse[bool]", line: Line) -> None:
+    def __init__(
+        self, socket: "web.WebSocketResponse[bool]", transport: asyncio.Transport | None, line: Line
+    ) -> None:
         self._socket = socket
+        self._transport = transport
         self._line = line
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -94,4 +98,10 @@ class _WebSocketChannel:
     async def close(self, code: int, reason: str) -> None:
         said = self._socket.close_code  # by the other end, if that closed first
         self._line.close(code if said is None else said)
-        await self._socket.close(code=code, message=reason.encode())
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._socket.close(code=code, message=reason.encode())
+        except TimeoutError:
+            # What the other end does not read is thrown away, or we would wait for ever.
+            if self._transport is not None:
+                self._transport.abort()

@@ -23,7 +23,8 @@ def host_gate(port: int) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if [host.lower() for host in request.headers.getall("Host", [])] not in [[host] for host in ours]:
+        named = [host.lower() for host in request.headers.getall("Host", [])]
+        if named not in [[host] for host in ours] or request.rel_url.absolute:
             raise web.HTTPMisdirectedRequest(text="This is not a public server.\n")
         return await handler(request)
 

@@ -36,6 +36,7 @@ class ClientInfo(msgspec.Struct, frozen=True):
 
     name: str = ""
     version: str = ""
+    title: str = ""
 
 
 class Initialize(msgspec.Struct, rename="camel"):
@@ -92,6 +93,7 @@ def mcp_methods(registry: Registry, welcome: Callable[[Client], None]) -> dict[s
 
 def _initialize(client: Client, params: Initialize) -> Mapping[str, object]:
     client.name, client.version = params.client_info.name, params.client_info.version
+    client.context.client_name = params.client_info.title or client.name
     client.says("connected")
     wanted = params.protocol_version
     return {

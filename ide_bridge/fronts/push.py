@@ -8,6 +8,7 @@ It does not know how an editor or a client is reached.
 """
 
 import asyncio
+import logging
 from collections import deque
 
 from ide_bridge.fronts.client import Client, Clients
@@ -24,6 +25,8 @@ from ide_bridge.tools.registry import Context
 from ide_bridge.tools.selections import as_sent
 
 __all__ = ["Push"]
+
+logger = logging.getLogger(__name__)
 
 SELECTION_SECONDS = 0.05
 MENTIONS_LIMIT = 100
@@ -49,7 +52,7 @@ class Push:
         """Follow the editor until cancelled."""
         try:
             async for event in self._context.editor.events():
-                self.take(event)
+                self._take_safely(event)
         finally:
             if self._pause is not None:
                 self._pause.cancel()
@@ -73,10 +76,17 @@ class Push:
             case FileEvent():
                 pass
 
+    def _take_safely(self, event: Event) -> None:
+        """One event that cannot be told must not keep the next from being told, least of all a decision."""
+        try:
+            self.take(event)
+        except Exception:
+            logger.exception("an event was lost")
+
     def welcome(self, client: Client) -> None:
         """Tell a client that has just come what the others know already."""
-        if self._context.selections.latest is not None:
-            self._send_selection([client], self._described())
+        if (described := self._described()) is not _NOTHING:
+            self._send_selection([client], described)
         self._hand_over()
 
     def policy_changed(self) -> None:

@@ -41,6 +41,7 @@ async def open_diff(context: Context, params: OpenDiff) -> Texts:
     if kept is None:
         return Texts(["DIFF_REJECTED"])
     context.problems.expect(path)
+    await context.workspace.expect(path, kept, client=context.client_name)
     return Texts(["FILE_SAVED", kept])
 
 

@@ -8,8 +8,8 @@ It does not know how an editor shows a diff, which editor does, or what a client
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Coroutine
-from typing import NamedTuple
+import logging
+from typing import Any, NamedTuple
 
 from ide_bridge.answers import settled
 from ide_bridge.editor.interface import Editor
@@ -17,6 +17,8 @@ from ide_bridge.errors import Unsupported
 from ide_bridge.model import Diff, DiffDecided
 
 __all__ = ["OpenDiffs"]
+
+logger = logging.getLogger(__name__)
 
 SHOW_SECONDS = 5.0
 STOP_SECONDS = 1.0
@@ -45,7 +47,7 @@ class OpenDiffs:
         diff = Diff(next(self._numbers), path, tab, contents)
         one = self._open[client, tab] = _Open(diff, client, asyncio.get_running_loop().create_future())
         try:
-            await self._show(diff)
+            await self._show(one)
             return await one.decided
         except BaseException:
             self._take_off(diff)
@@ -81,7 +83,9 @@ class OpenDiffs:
         for client, tab in list(self._open):
             self.close(client, tab)
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+            _, late = await asyncio.wait(self._tasks, timeout=STOP_SECONDS)
+            for task in late:
+                task.cancel()
 
     def described(self) -> list[dict[str, object]]:
         """What ``status`` shows."""
@@ -89,22 +93,35 @@ class OpenDiffs:
             {"client": one.client, "path": one.diff.path, "title": one.diff.title} for one in self._open.values()
         ]
 
-    async def _show(self, diff: Diff) -> None:
+    async def _show(self, one: _Open) -> None:
+        """Have the editor show it; what is decided before that need not be shown any more."""
+        showing = asyncio.create_task(settled(self._editor.show_diff(one.diff)))
+        self._own(showing)
+        either: set[asyncio.Future[Any]] = {showing, one.decided}
         try:
-            async with asyncio.timeout(SHOW_SECONDS):
-                await settled(self._editor.show_diff(diff))
-        except TimeoutError:
-            raise Unsupported("The editor does not show the diff; decide in the terminal.") from None
+            done, _ = await asyncio.wait(either, timeout=SHOW_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if showing in done:
+                showing.result()
+            elif not done:
+                raise Unsupported("The editor does not show the diff; decide in the terminal.")
+        finally:
+            showing.cancel()
 
     def _take_off(self, diff: Diff) -> None:
         """Have the editor close it; nobody waits for that."""
-        task = asyncio.get_running_loop().create_task(_quietly(settled(self._editor.close_diff(diff.id))))
+        self._own(asyncio.create_task(self._close(diff)))
+
+    async def _close(self, diff: Diff) -> None:
+        try:
+            await settled(self._editor.close_diff(diff.id))
+        except Exception as error:  # noqa: BLE001 - an editor that is gone has closed everything
+            logger.debug("diff %d was not closed: %s", diff.id, error)
+
+    def _own(self, task: asyncio.Task[None]) -> None:
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._disown)
 
-
-async def _quietly(closing: Coroutine[None, None, None] | Awaitable[None]) -> None:
-    try:
-        await closing
-    except Exception:  # noqa: BLE001 - an editor that is gone has closed everything
-        return
+    def _disown(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            logger.debug("a diff was not shown: %s", error)

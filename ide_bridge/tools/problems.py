@@ -21,6 +21,7 @@ __all__ = ["Known", "Problems"]
 logger = logging.getLogger(__name__)
 
 ANSWER_SECONDS = 0.25
+ASK_SECONDS = 10.0
 NOTICE_SECONDS = 0.2
 CHECK_SECONDS = 0.8
 QUIET_SECONDS = 0.1
@@ -40,8 +41,8 @@ class Problems:
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
-        self._known: dict[str, tuple[Diagnostic, ...]] = {}
-        self._asking: dict[str | None, asyncio.Task[Sequence[Diagnostic]]] = {}
+        self._known: dict[str, Sequence[Diagnostic]] = {}
+        self._asking: dict[str | None, asyncio.Task[Sequence[Diagnostic] | None]] = {}
         self._writes: dict[str, _Write] = {}
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -55,14 +56,17 @@ class Problems:
             task = self._asking[path] = asyncio.create_task(self._ask(path))
             task.add_done_callback(lambda _: self._asking.pop(path, None))
         done, _ = await asyncio.wait({task}, timeout=ANSWER_SECONDS)
-        if done and task.exception() is None:
-            return Known(task.result(), settled_down)
-        return Known(self._last_known(path), fresh=False)
+        found = task.result() if done else None
+        if found is None:
+            return Known(self._last_known(path), fresh=False)
+        return Known(found, settled_down)
 
     def expect(self, path: str) -> None:
         """A client is about to write this file."""
-        if path not in self._writes and len(self._writes) < EXPECTED_LIMIT:
+        if path not in self._writes:
             self._writes[path] = _Write()
+        if len(self._writes) > EXPECTED_LIMIT:
+            del self._writes[next(iter(self._writes))]
 
     def noticed(self, path: str) -> None:
         """A file has other contents; when that was expected, a client has written it."""
@@ -72,8 +76,7 @@ class Problems:
     def written(self, path: str) -> None:
         """A client has written a file: the editor is told, and its next word on it is waited for."""
         self.expect(path)
-        if (write := self._writes.get(path)) is not None:
-            write.notice()
+        self._writes[path].notice()
         task = asyncio.get_running_loop().create_task(self._tell(path))
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -91,15 +94,24 @@ class Problems:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, path: str | None) -> Sequence[Diagnostic]:
-        found = await settled(self._editor.diagnostics(path))
+    async def _ask(self, path: str | None) -> Sequence[Diagnostic] | None:
+        """Ask the editor; None when it has no answer."""
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                found = await settled(self._editor.diagnostics(path))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the editor, the last answer stands
+            logger.info("the editor did not tell its diagnostics: %s", error)
+            return None
+        self._remember(path, found)
+        return found
+
+    def _remember(self, path: str | None, found: Sequence[Diagnostic]) -> None:
+        files: dict[str, list[Diagnostic]] = {} if path is None else {path: []}
+        for diagnostic in found:
+            files.setdefault(diagnostic.path, []).append(diagnostic)
         if path is None:
             self._known.clear()
-        else:
-            self._known.pop(path, None)
-        for diagnostic in found:
-            self._known[diagnostic.path] = (*self._known.get(diagnostic.path, ()), diagnostic)
-        return found
+        self._known.update(files)
 
     def _last_known(self, path: str | None) -> Sequence[Diagnostic]:
         if path is not None:

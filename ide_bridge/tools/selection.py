@@ -3,7 +3,7 @@
 It does not know how selections are told unasked.
 """
 
-from ide_bridge.answers import Answer, then
+from ide_bridge.answers import settled
 from ide_bridge.errors import Unsupported
 from ide_bridge.model import Selection
 from ide_bridge.tools.registry import Context, tool
@@ -17,13 +17,13 @@ NO_SELECTION = "No selection available"
 
 
 @tool("getCurrentSelection", NoParams, says=lambda _: "asks what is selected")
-def get_current_selection(context: Context, _: NoParams) -> Answer[dict[str, object]]:
+async def get_current_selection(context: Context, _: NoParams) -> dict[str, object]:
     """Tell what is selected in the active editor."""
     try:
-        selection = context.editor.selection()
+        selection = await settled(context.editor.selection())
     except Unsupported:
         return _failed(NO_EDITOR)
-    return then(selection, lambda found: _told(context, found, NO_EDITOR))
+    return _told(context, selection, NO_EDITOR)
 
 
 @tool("getLatestSelection", NoParams, says=lambda _: "asks what was selected last")

@@ -9,7 +9,10 @@ It does not know who is told of a selection, or whether it may be.
 from ide_bridge.model import Position, Selection
 from ide_bridge.positions import to_utf16
 
-__all__ = ["Selections", "as_sent", "in_utf16"]
+__all__ = ["TEXT_LIMIT", "Selections", "as_sent", "in_utf16"]
+
+TEXT_LIMIT = 1_000_000
+"""Of a longer text only the beginning is told: the CLI uses 2000 characters, and hangs up at 16 MiB."""
 
 
 class Selections:
@@ -33,7 +36,7 @@ def as_sent(selection: Selection) -> dict[str, object]:
     """Write a selection as ``selection_changed`` and the tools have it."""
     start, end = in_utf16(selection)
     return {
-        "text": selection.text,
+        "text": selection.text[:TEXT_LIMIT],
         "filePath": selection.path,
         "selection": {"start": _position(start), "end": _position(end)},
     }

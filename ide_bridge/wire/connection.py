@@ -32,6 +32,8 @@ Inner = Awaitable[object] | None
 
 IN_FLIGHT_LIMIT = 1024  # a whole batch must fit, for none of its elements is done before the last has begun
 OUTBOX_LIMIT = 1000
+UNSENT_LIMIT = 128 * 1024 * 1024
+"""Of answers that nobody reads, this many bytes are kept."""
 
 
 class Channel(Protocol):
@@ -66,6 +68,7 @@ class Connection(Generic[C]):
         self._asked: dict[int, asyncio.Future[Raw]] = {}
         self._outbox: OrderedDict[object, bytes] = OrderedDict()
         self._posting: asyncio.Task[None] | None = None
+        self._unsent = 0
         self._closed = False
 
     async def run(self) -> None:
@@ -100,8 +103,7 @@ class Connection(Generic[C]):
         if self._posting is None:
             self._posting = asyncio.create_task(self._post())
         elif len(self._outbox) > OUTBOX_LIMIT:
-            self._outbox.clear()
-            self._own(self._channel.close(1008, "You do not read."))
+            self._hang_up()
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Say goodbye. ``run`` then ends by itself."""
@@ -149,7 +151,22 @@ class Connection(Generic[C]):
         else:
             reply = self._peer.result(request, outcome)
         if reply is not None:
-            await self._send(reply)
+            await self._send_answer(reply)
+
+    async def _send_answer(self, reply: bytes) -> None:
+        self._unsent += len(reply)
+        try:
+            if self._unsent > UNSENT_LIMIT:
+                self._hang_up()
+            else:
+                await self._send(reply)
+        finally:
+            self._unsent -= len(reply)
+
+    def _hang_up(self) -> None:
+        """End a conversation whose other end asks and does not read."""
+        self._outbox.clear()
+        self._own(self._channel.close(1008, "You do not read."))
 
     async def _send(self, message: bytes) -> None:
         try:

@@ -175,9 +175,11 @@ def _convert(params: type[P], positional: Sequence[object], named: Mapping[str, 
     fields = msgspec.structs.fields(params)
     if len(positional) > len(fields):
         raise InvalidParams(f"Invalid params: at most {len(fields)} may be given.")
-    given = {field.encode_name: value for field, value in zip(fields, positional, strict=False)}
+    given = {field.encode_name: value for field, value in zip(fields, positional, strict=False)} | {**named}
     try:
-        return msgspec.convert({**given, **named}, params)
+        for name in {field.encode_name for field in fields if field.type is Raw}.intersection(given):
+            given[name] = Raw(_encode(given[name]))  # it was decoded with the rest, and is to be so later
+        return msgspec.convert(given, params)
     except msgspec.ValidationError as error:
         raise InvalidParams(f"Invalid params: {_in_words(error)}.") from None
 

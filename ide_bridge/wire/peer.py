@@ -20,7 +20,7 @@ from typing import TypeGuard
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from ide_bridge.errors import BridgeError, InvalidRequest, ParseError
+from ide_bridge.errors import BridgeError, InvalidParams, InvalidRequest, ParseError
 
 __all__ = ["Failure", "Id", "Incoming", "Notification", "Peer", "Refused", "Request", "Response"]
 
@@ -29,6 +29,7 @@ Id = int | float | str | None
 _encode = msgspec.json.Encoder().encode
 _decode_any = msgspec.json.Decoder().decode
 _BATCH_LIMIT = 1000
+_BATCH_BYTES = 64 * 1024 * 1024
 _SALVAGE_LIMIT = 1024 * 1024
 
 
@@ -55,6 +56,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     data: object = None
 
 
+_BATCH_TOO_LARGE = Failure(BridgeError.code, "The answers of this batch are too large together; ask one by one.")
+
+
 class _Error(msgspec.Struct):
     jsonrpc: str
     id: Id
@@ -71,20 +75,24 @@ class _Call(msgspec.Struct, omit_defaults=True):
 class Batch:
     """The answers of one batch, gathered until none is missing."""
 
-    __slots__ = ("_answers", "_open")
+    __slots__ = ("_answers", "_open", "_size")
 
     def __init__(self) -> None:
         self._answers: list[Raw] = []
         self._open = 0
+        self._size = 0
 
     def expect(self) -> None:
         """One more element will be answered or dropped."""
         self._open += 1
 
-    def settle(self, answer: bytes | None) -> bytes | None:
+    def settle(self, answer: bytes | None, request_id: Id = None) -> bytes | None:
         """One element is done; give the whole array if it was the last."""
         self._open -= 1
+        if answer is not None and self._size + len(answer) > _BATCH_BYTES:
+            answer = _encode(_Error("2.0", request_id, _BATCH_TOO_LARGE))
         if answer is not None:
+            self._size += len(answer)
             self._answers.append(Raw(answer))
         if self._open or not self._answers:
             return None
@@ -160,12 +168,12 @@ class Peer:
     def result(self, request: Request, result: object) -> bytes | None:
         """Answer; ``None`` means that the answer waits for the rest of its batch."""
         answer = _encode(_Result("2.0", request.id, result))
-        return answer if request.batch is None else request.batch.settle(answer)
+        return answer if request.batch is None else request.batch.settle(answer, request.id)
 
     def error(self, request: Request, failure: Failure) -> bytes | None:
         """Answer with an error."""
         answer = _encode(_Error("2.0", request.id, failure))
-        return answer if request.batch is None else request.batch.settle(answer)
+        return answer if request.batch is None else request.batch.settle(answer, request.id)
 
     def drop(self, request: Request) -> bytes | None:
         """Leave a request without an answer, because it was cancelled; its batch may be complete now."""
@@ -251,11 +259,15 @@ class Peer:
             _decode_envelope(message)
         except (ValueError, RecursionError) as error:
             reason = f"Invalid Request: {error}."
-        return self._invalid(reason, _salvage_id(message))
+        return self._invalid(reason, _salvage(message)[0])
 
     def _unreadable(self, message: bytes, reason: Exception) -> Refused:
+        request_id, halved = _salvage(message)
+        if halved:
+            wrong = InvalidParams("Invalid params: a text is not valid Unicode (it has half of a surrogate pair).")
+            return Refused(self.refuse(wrong, request_id))
         text = "nested too deeply" if isinstance(reason, RecursionError) else str(reason)
-        return Refused(self.refuse(ParseError(f"Parse error: {text}."), _salvage_id(message)))
+        return Refused(self.refuse(ParseError(f"Parse error: {text}."), request_id))
 
 
 def _one_or_none(incoming: Incoming | None) -> list[Incoming]:
@@ -269,16 +281,31 @@ def _failure_from(error: Raw) -> Failure:
         return Failure(-32603, "The other end answered with an error that cannot be read.")
 
 
-def _salvage_id(message: bytes) -> Id:
-    """Find the id of a message our strict parser refuses: the standard library's is more forgiving."""
+def _salvage(message: bytes) -> tuple[Id, bool]:
+    """Find the id of a message our strict parser refuses; True when it has half of a surrogate pair in its params.
+
+    The standard library's parser is more forgiving.
+    """
     if len(message) > _SALVAGE_LIMIT:
-        return None
+        return None, False
     try:
         found: object = json.loads(message)
     except (ValueError, RecursionError):
-        return None
-    request_id: object = found.get("id") if isinstance(found, dict) else None
-    return request_id if _can_be_sent_back(request_id) else None
+        return None, False
+    if not isinstance(found, dict):
+        return None, False
+    request_id = found.get("id")
+    return (request_id if _can_be_sent_back(request_id) else None), _has_half_a_pair(found.get("params"))
+
+
+def _has_half_a_pair(value: object) -> bool:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except RecursionError:
+        return False
+    return False
 
 
 def _can_be_sent_back(request_id: object) -> TypeGuard[Id]:

@@ -183,40 +183,41 @@ def _read(path: str) -> tuple[str, ...]:
 # -- the rules ---------------------------------------------------------------------------------------------
 
 
-class _Line(NamedTuple):
-    """A line of gitignore, and the rule it stands for."""
+class _Lines:
+    """Lines of gitignore, each with the rule it stands for."""
 
-    pattern: str
-    rule: str
+    def __init__(self, lines: Iterable[tuple[str, str]]) -> None:
+        pairs = list(lines)
+        self._list = DenyList([line for line, _ in pairs])
+        self._rules = [rule for _, rule in pairs]
+
+    def find(self, path: str) -> str | None:
+        number = self._list.find(path)
+        return None if number is None else self._rules[number]
 
 
 class _Rules:
     """The rules of one file, ready to be asked."""
 
     def __init__(self, source: _Source, rules: Sequence[str]) -> None:
-        patterns = [(found, rule) for rule in rules if (found := _pattern(rule)) is not None]
+        patterns = [(pattern, rule) for rule in rules if (pattern := _pattern(rule)) is not None]
         self._all = next((rule for pattern, rule in patterns if pattern in ("", "*")), None)
         if len(patterns) > _RULES_LIMIT:  # nobody writes so many by hand; asking them all would hold up everyone
             self._all, patterns = f"more than {_RULES_LIMIT} Read rules", []
-        relative = [_Line(_relative(pattern), rule) for pattern, rule in patterns if _is_relative(pattern)]
-        absolute = [
-            _Line(line, rule)
-            for pattern, rule in patterns
-            if not _is_relative(pattern)
-            for line in _absolute(pattern, source.slash)
-        ]
-        self._folders = source.plain
-        self._relative, self._relative_list = relative, DenyList([line.pattern for line in relative])
-        self._absolute, self._absolute_list = absolute, DenyList([line.pattern for line in absolute])
+        plain = [(pattern, rule) for pattern, rule in patterns if not pattern.startswith(("/", "~/"))]
+        others = [(pattern, rule) for pattern, rule in patterns if pattern.startswith(("/", "~/"))]
+        self._relative = _Lines((_relative(pattern), rule) for pattern, rule in plain)
+        self._absolute = _Lines(
+            (line, rule) for pattern, rule in others for line in _absolute(pattern, source.slash)
+        )
+        self._starts = [folder.rstrip(os.sep) + os.sep for folder in source.plain]
 
     def find(self, path: str) -> str | None:
         if self._all is not None:
             return self._all
-        if (number := self._absolute_list.find(_from_root(path).lstrip("/"))) is not None:
-            return self._absolute[number].rule
-        inside = (path[len(start) :] for folder in self._folders if path.startswith(start := _start(folder)))
-        numbers = (self._relative_list.find(rest.replace(os.sep, "/")) for rest in inside)
-        return next((self._relative[number].rule for number in numbers if number is not None), None)
+        inside = [path[len(start) :].replace(os.sep, "/") for start in self._starts if path.startswith(start)]
+        found = (self._absolute.find(_from_root(path).lstrip("/")), *map(self._relative.find, inside))
+        return next((rule for rule in found if rule is not None), None)
 
 
 def _finder(files: Iterable[_Rules]) -> Callable[[str], str | None]:
@@ -230,16 +231,12 @@ def _finder(files: Iterable[_Rules]) -> Callable[[str], str | None]:
 def _pattern(rule: str) -> str | None:
     """Return the pattern of a rule that is about reading; the empty one means all."""
     found = _RULE.fullmatch(rule)
-    if found is None:
+    if found is None or "\0" in rule:  # which no file has in its name
         return None
     tool, pattern = found.groups()
     if pattern is None:
         return "" if fnmatchcase("Read", tool) else None
     return str(pattern) if tool == "Read" else None
-
-
-def _is_relative(pattern: str) -> bool:
-    return not pattern.startswith(("/", "~/"))
 
 
 def _relative(pattern: str) -> str:
@@ -260,11 +257,13 @@ def _absolute(pattern: str, slash: Sequence[str]) -> Iterator[str]:
 
 
 def _anchored(folder: str, pattern: str) -> Iterator[str]:
-    """Write a pattern below a folder in full, also as it is when every link on the way is followed."""
+    """Write a pattern below a folder in full: as it is, by the real way there, and where it really ends."""
     parts = pattern.lstrip("/").split("/")
     plain = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
     head = _native(os.path.join(folder, *parts[:plain]))
-    for place in dict.fromkeys((os.path.abspath(head), os.path.realpath(head))):
+    parent, name = os.path.split(os.path.abspath(head))
+    ways = (os.path.join(parent, name), os.path.join(os.path.realpath(parent), name), os.path.realpath(head))
+    for place in dict.fromkeys(ways):
         line = "/".join([_literal(_from_root(place)), *parts[plain:]])
         yield line if translate(line) is not None else _literal(_from_root(os.path.join(place, *parts[plain:])))
 
@@ -287,7 +286,3 @@ def _from_root(path: str) -> str:
     """Write an absolute path with slashes, the root as nothing, and a drive as Claude does."""
     drive, rest = os.path.splitdrive(path)
     return (f"/{drive[:1]}" if drive else "") + rest.replace(os.sep, "/").rstrip("/")
-
-
-def _start(folder: str) -> str:
-    return folder.rstrip(os.sep) + os.sep

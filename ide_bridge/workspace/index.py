@@ -115,7 +115,7 @@ class _RootIndex:
         self._known = self._ground is not None
 
     def _read(self, suspects: Suspects) -> Delta:
-        if suspects.everything:
+        if suspects.everything or self.tree.is_missing:
             before = set(self.paths)
             self._with_tracked(self.tree.build)
             after = set(self.tree.paths())

@@ -1,28 +1,52 @@
 """Repository: what git knows about a folder, mostly read without starting git.
 
 It finds the work tree, the rule files outside of it, and the tracked files (the one thing git is asked for).
-It does not know the workspace, and never changes anything: git runs without optional locks, without the
-file-system monitor a hostile repository might name, and without the caller's ``GIT_DIR``.
+It does not know the workspace, and never changes anything. Somebody else may have written what lies in the git
+folder, so git runs in a way in which no setting there can make it start a program (see `_git`).
 """
 
-import contextlib
+import errno
 import logging
 import os
 import re
+import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 from ide_bridge.workspace.ignore import NO_RULES, Rules
 
-__all__ = ["Repository", "Standing", "find", "git_folder", "read_rules"]
+__all__ = ["Repository", "Standing", "find", "git_folder", "is_exhaustion", "read_rules"]
 
 logger = logging.getLogger(__name__)
 
-_TIME_LIMIT = 60
+_TIME_LIMIT = 60.0
+_LOOK = 0.1
 _RULES_LIMIT = 4 * 1024 * 1024
 _TELLING = re.compile(rb"excludesfile|include|ignorecase", re.IGNORECASE)
-_REDIRECTING = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE")
+_REDIRECTING = {
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG"),
+    *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
+}
+_EXHAUSTION = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO}
+
+# A missing object is fetched from a remote that the repository names, by a program that it names. The first
+# forbids the fetch, the second, for a git that does not know the first, every way to reach a remote.
+_HARMLESS = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_TERMINAL_PROMPT": "0",
+}
+_OPTIONS = (
+    "--no-pager",
+    "--literal-pathspecs",
+    *("-c", "core.fsmonitor="),  # empty, because an older git takes "false" for the name of a program
+    *("-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "safe.bareRepository=explicit"),  # else a folder of the work tree could pass for a repository
+)
 
 
 class _Settings(NamedTuple):
@@ -66,10 +90,17 @@ class Repository(NamedTuple):
         excludes_file = self._settings().excludes_file
         return [*inside, *above, *([excludes_file] if excludes_file else [])]
 
-    def tracked(self, folder: str) -> set[str]:
-        """Ask git for the tracked files below `folder`, relative to it; none when git cannot say."""
-        output = _git(folder, "ls-files", "-z", "--cached")
-        return set(os.fsdecode(output or b"").split("\0")) - {""}
+    def tracked(self, folder: str, stopped: Callable[[], bool] = bool) -> set[str]:
+        """Ask git for the tracked files below `folder`, relative to it; none when git cannot say or is `stopped`."""
+        relative = os.path.relpath(folder, self.top)
+        below = () if relative == "." else (relative,)
+        output = os.fsdecode(_git(self.top, "ls-files", "-z", "--cached", "--", *below, stopped=stopped) or b"")
+        start = len(os.path.join(relative, "")) if below else 0
+        return {path[start:] for path in output.split("\0")} - {""} if start else set(output.split("\0")) - {""}
+
+    def holds(self, info: os.stat_result) -> bool:
+        """Whether a file in the git folder is the one described, by whatever name it may have elsewhere."""
+        return any(_holds(folder, info) for folder in {self.git_dir, self.common_dir})
 
     def _settings(self) -> _Settings:
         if not any(_TELLING.search(read_rules(path)) for path in self._config_files()) and not _env_config():
@@ -118,12 +149,22 @@ def git_folder(dot_git: str) -> str | None:
 
 def read_rules(path: str, *, follow: bool = True) -> bytes:
     """Read a rule file; one that is missing, unreadable, no file, or huge has no rules."""
-    with contextlib.suppress(OSError, ValueError):
-        # Not blocking, because opening a pipe that bears the name would wait for its writer.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    # Not blocking, because opening a pipe that bears the name would wait for its writer.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
+    try:
         with open(os.open(path, flags), "rb") as file:
-            return file.read(_RULES_LIMIT)
-    return b""
+            return file.read(_RULES_LIMIT) or b""
+    except ValueError:
+        return b""
+    except OSError as error:
+        if is_exhaustion(error):
+            raise
+        return b""
+
+
+def is_exhaustion(error: OSError) -> bool:
+    """Whether the system, and not what was asked for, is the reason: then nothing follows from the error."""
+    return error.errno in _EXHAUSTION
 
 
 def _steps(place: str) -> list[tuple[str, str]]:
@@ -149,21 +190,58 @@ def _env_config() -> bool:
     return "GIT_CONFIG_COUNT" in os.environ or "GIT_CONFIG_PARAMETERS" in os.environ
 
 
-def _git(folder: str, *arguments: str) -> bytes | None:
-    environment = {name: value for name, value in os.environ.items() if name not in _REDIRECTING}
-    environment["GIT_OPTIONAL_LOCKS"] = "0"
-    command = ["git", "-c", "core.fsmonitor=false", *arguments]
+def _holds(folder: str, info: os.stat_result) -> bool:
+    """Look through a folder; what cannot be listed cannot be ruled out."""
+    stack = [folder]
+    while stack:
+        with os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                if entry.inode() == info.st_ino and os.path.samestat(entry.stat(follow_symlinks=False), info):
+                    return True
+                if entry.is_dir(follow_symlinks=False):
+                    stack.append(entry.path)
+    return False
+
+
+@cache
+def _program() -> str | None:
+    """Find git, never in a folder that is named relative to where it will run."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return shutil.which("git", path=os.pathsep.join(filter(os.path.isabs, folders)))
+
+
+def _git(folder: str, *arguments: str, stopped: Callable[[], bool] = bool) -> bytes | None:
+    """Run git where a hostile repository may lie; None when it fails, takes too long, or is `stopped`."""
+    program = _program()
+    if program is None:
+        logger.info("git cannot be asked in %s: there is none", folder)
+        return None
+    environment = {name: value for name, value in os.environ.items() if name not in _REDIRECTING} | _HARMLESS
     try:
-        done = subprocess.run(
-            command,
+        process = subprocess.Popen(
+            [program, *_OPTIONS, *arguments],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIME_LIMIT,
-            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except OSError as error:
+        if is_exhaustion(error):
+            raise
         logger.info("git cannot be asked in %s: %s", folder, error)
         return None
-    return done.stdout if done.returncode == 0 else None
+    with process:
+        return _output(process, stopped)
+
+
+def _output(process: "subprocess.Popen[bytes]", stopped: Callable[[], bool]) -> bytes | None:
+    deadline = time.monotonic() + _TIME_LIMIT
+    while not stopped() and time.monotonic() < deadline:
+        try:
+            output, _ = process.communicate(timeout=_LOOK)
+        except subprocess.TimeoutExpired:
+            continue
+        return output if process.returncode == 0 else None
+    process.kill()
+    return None

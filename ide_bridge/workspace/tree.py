@@ -143,6 +143,11 @@ class Tree:
         return [os.path.join(self.root, ".git", part) for part in ("HEAD", "objects", "refs")]
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the root was not there when it was last looked at; then only `build` will do."""
+        return "" not in self._folders
+
+    @property
     def index(self) -> str | None:
         """The file in which git notes what is tracked."""
         return None if self.repository is None else os.path.join(self.repository.git_dir, "index")
@@ -158,13 +163,12 @@ class Tree:
     def _rescan(self, path: str, delta: Delta) -> None:
         before = self._folders.get(path)
         parent = self._folders.get(_parent(path)) if path else None
-        if path and (parent is None or path not in parent.folders or before is None):
+        if before is None or (path and (parent is None or path not in parent.folders)):
             return
         rules = parent.rules if parent else self._standing.rules
         hidden = parent.folders[path] if parent else self._standing.hidden
         after = self._read(path, rules, hidden=hidden)
-        if before is not None:
-            delta.left(self._outdated(path, before, after))
+        delta.left(self._outdated(path, before, after))
         if after is not None:
             delta.joined(after.files)
             new = [

@@ -89,5 +89,9 @@ def start_claude(
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
         "IS_SANDBOX": "1",
+        # Notices and guesses of what might be typed next would stand where the stories look.
+        "DISABLE_INSTALLATION_CHECKS": "1",
+        "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+        "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",
     }
     return Terminal([*claude_command(version), *flags], folder, environment | variables)

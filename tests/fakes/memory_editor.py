@@ -21,6 +21,9 @@ from ide_bridge.model import (
 
 __all__ = ["MemoryEditor", "span"]
 
+PATIENCE = 10.0
+POLL = 0.005
+
 
 def span(start_line: int, start: int, end_line: int, end: int) -> Range:
     """A range in four numbers."""
@@ -97,14 +100,23 @@ class MemoryEditor(Editor):
         """Let something happen."""
         self._events.put_nowait(event)
 
-    def select(self, path: str, text: str, where: Range, first_line: str | None = None) -> None:
+    def select(
+        self, path: str, text: str, where: Range, first_line: str | None = None, last_line: str | None = None
+    ) -> None:
         """Select something."""
-        self.selected = Selection(path, text, where, first_line)
+        self.selected = Selection(path, text, where, first_line, last_line)
         self.report(SelectionChanged(self.selected))
 
     def mention(self, path: str, start: int | None = None, end: int | None = None) -> None:
         """Hand a file, or lines of it, to the client."""
         self.report(Mentioned(path, start, end))
+
+    async def shown(self, title: str) -> Diff:
+        """See the diff with this title, as soon as it is on the screen."""
+        async with asyncio.timeout(PATIENCE):
+            while not (found := [diff for diff in self.diffs.values() if diff.title == title]):
+                await asyncio.sleep(POLL)
+        return found[0]
 
     def keep(self, diff: Diff, contents: str | None = None) -> None:
         """Keep a diff, perhaps changed."""
@@ -120,6 +132,10 @@ class MemoryEditor(Editor):
         """Find other problems in a file."""
         self.found[path] = list(found)
         self.report(DiagnosticsChanged((path,)))
+
+    def focus(self, path: str) -> None:
+        """Look at a file."""
+        self.report(FileEvent("focused", path))
 
     def shut(self, path: str) -> None:
         """Close a file."""

@@ -10,6 +10,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from collections.abc import Coroutine
 from typing import Self
 
@@ -21,6 +22,7 @@ __all__ = ["MessagesApi"]
 
 LARGEST_BODY = 64 * 1024 * 1024
 PATIENCE = 10.0
+POLL = 0.05
 
 
 class MessagesApi:
@@ -54,6 +56,14 @@ class MessagesApi:
         """All the text that the model was sent until now, system prompt and tool results included."""
         parts = [part for body in self.requests for part in (body.get("system"), body["messages"])]
         return "\n".join(texts(parts))
+
+    def wait_until_told(self, text: str, seconds: float = 30) -> None:
+        """Returns when the model was sent the text; fails with the end of what it was sent."""
+        deadline = time.monotonic() + seconds
+        while text not in (told := self.told()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{text!r} not told within {seconds:g} s, but …{told[-2000:]}")
+            time.sleep(POLL)
 
     def _application(self) -> web.Application:
         application = web.Application(client_max_size=LARGEST_BODY)

@@ -79,6 +79,16 @@ class Terminal:
             time.sleep(POLL)
         return screen
 
+    def wait_until_gone(self, unwanted: str | re.Pattern[str], seconds: float = 30) -> None:
+        """Returns when the text or the pattern is not on the screen (any more); fails with the last one seen."""
+        deadline = time.monotonic() + seconds
+        while re.search(_pattern(unwanted), screen := self.screen()):
+            if time.monotonic() > deadline:
+                raise AssertionError(
+                    f"{_pattern(unwanted).pattern!r} still shown after {seconds:g} s:\n{screen}"
+                )
+            time.sleep(POLL)
+
     def press_until(self, key: str, wanted: str | re.Pattern[str], seconds: float = 30) -> str:
         """Presses the key, again every second, until it shows: a dialog that just appeared may be deaf."""
         deadline = time.monotonic() + seconds
