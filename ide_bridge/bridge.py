@@ -30,6 +30,7 @@ from ide_bridge.fronts.local import LocalFront, Record
 from ide_bridge.fronts.mcp import mcp_methods
 from ide_bridge.fronts.push import Push
 from ide_bridge.fronts.tap import Tap
+from ide_bridge.settings import Policy
 from ide_bridge.tools import diagnostics, diffs, documents, files, selection
 from ide_bridge.tools.registry import Context, Registry
 from ide_bridge.wire.dispatch import Dispatcher, Method, NoParams
@@ -52,6 +53,12 @@ class Choose(msgspec.Struct):
     client: int | None = None
 
 
+class Share(msgspec.Struct):
+    """The parameters of ``share``: the policy from now on; none: as it is."""
+
+    policy: Policy | None = None
+
+
 class Bridge:
     """One workspace, served to any number of clients."""
 
@@ -64,8 +71,11 @@ class Bridge:
         linger: float | None = None,
         happening: Happening = None,
     ) -> None:
-        self.workspace = workspace if isinstance(workspace, Workspace) else Workspace(workspace)
-        self.editor = EditorSwitch(FolderEditor(self.workspace.listing), self._editors_changed)
+        self.workspace = workspace if isinstance(workspace, Workspace) else Workspace.of_user(workspace)
+        folder = FolderEditor(
+            self.workspace.listing, self.workspace.settings.linters, folders=self.workspace.folders
+        )
+        self.editor = EditorSwitch(folder, self._editors_changed)
         self._first_editor = editor
         self._claim = claim
         self._linger = linger
@@ -163,6 +173,13 @@ class Bridge:
             "diffs": self._context.diffs.described(),
         }
 
+    def share(self, policy: Policy | None = None) -> Policy:
+        """Share more or less from now on; give what holds then, which a workspace may keep stricter."""
+        if policy is not None:
+            self.workspace.sharing.policy = policy
+            self._push.policy_changed()
+        return self.workspace.sharing.policy
+
     def problems(self) -> list[str]:
         """What did not work but does not stop us, in sentences."""
         notice = self.workspace.listing.notice
@@ -197,6 +214,7 @@ class Bridge:
             "status": Method(NoParams, lambda _client, _params: self.status()),
             "stop": Method(NoParams, lambda _client, _params: self.ask_to_stop()),
             "choose": Method(Choose, lambda _client, params: self.clients.choose(params.client)),
+            "share": Method(Share, lambda _client, params: self.share(params.policy)),
             "record": Method(Record, lambda client, params: self._local.record(client, tap, on=params.on)),
         }
         self._local = LocalFront(claim.socket_path, Dispatcher({**methods, **steering}), self._commander)

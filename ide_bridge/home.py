@@ -6,16 +6,29 @@ so the rule of Linux, two lines, stands here as well; a test holds the two equal
 It does not know what is kept, and nothing about the folders of Claude Code.
 """
 
+import errno
 import os
+import stat
 import sys
 
 from ide_bridge.errors import SetupProblem
 
-__all__ = ["config_folder", "private_folder", "socket_folder", "state_folder", "workspace_folder"]
+__all__ = [
+    "config_folder",
+    "open_regular",
+    "private_folder",
+    "socket_folder",
+    "state_folder",
+    "unusable",
+    "workspace_folder",
+]
 
 _APP = "ide-bridge"
 _NAME_LIMIT = 200
 _SOCKET_PATH_LIMIT = 100
+_NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def state_folder() -> str:
@@ -58,14 +71,37 @@ def socket_folder() -> str:
 
 def private_folder(folder: str) -> str:
     """Make a folder that only we can enter, or refuse one that others could change."""
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    if os.name == "posix":
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
         found = os.stat(folder)
+    except OSError as error:
+        remedy = _remedy(error, "set HOME, or what else names it, to a folder you may write in")
+        raise SetupProblem(f"The folder {folder} cannot be made: {error.strerror}; {remedy}.") from None
+    if os.name == "posix":
         if found.st_uid != os.getuid():
             raise SetupProblem(f"{folder} belongs to another user; remove it or choose another place.")
         if found.st_mode & 0o022:
             raise SetupProblem(f"Others may write in {folder}; run: chmod go-w '{folder}'")
     return folder
+
+
+def open_regular(path: str, flags: int, *, follow: bool = False) -> int:
+    """Open a file, private if it is new, and nothing but a file: a pipe would keep us waiting for ever."""
+    descriptor = os.open(path, flags | _WITHOUT_WAITING | (0 if follow else _NO_LINK), 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no regular file", path)
+
+
+def unusable(path: str, error: OSError) -> SetupProblem:
+    """Tell the user which file of ours the system does not let us use, and what to do about it."""
+    remedy = _remedy(error, "move it away or correct its permissions")
+    return SetupProblem(f"{path} cannot be used: {error.strerror}; {remedy}.")
+
+
+def _remedy(error: OSError, otherwise: str) -> str:
+    return "make room on the disk" if error.errno in _NO_ROOM else otherwise
 
 
 def _xdg(variable: str, default: str) -> str:

@@ -41,16 +41,18 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Every setting, with what holds when nothing is said."""
 
     share: Policy = "full"
+    at_least: Policy = "full"
+    """The loosest policy that can be switched to at run time."""
     deny: tuple[str, ...] = ()
     hide_ignored: bool = False
     linters: tuple[Linter, ...] = ()
 
     def tightened(self, theirs: "WorkspaceSettings") -> "Settings":
         """Obey a workspace where it asks for less."""
-        share = max(self.share, theirs.share, key=_STRICTNESS.index)
         return msgspec.structs.replace(
             self,
-            share=share,
+            share=_stricter(self.share, theirs.share),
+            at_least=_stricter(self.at_least, theirs.share),
             deny=(*self.deny, *(pattern for pattern in theirs.deny if not pattern.startswith("!"))),
             hide_ignored=self.hide_ignored or theirs.hide_ignored,
         )
@@ -67,10 +69,15 @@ class WorkspaceSettings(msgspec.Struct, frozen=True):
 def load_settings(folders: tuple[str, ...] = ()) -> Settings:
     """Read the user's settings, and what the folders of a workspace add to them."""
     settings = _read(os.path.join(config_folder(), FILE_NAME), Settings) or Settings()
+    settings = msgspec.structs.replace(settings, share=_stricter(settings.share, settings.at_least))
     for folder in folders:
         theirs = _read(os.path.join(folder, WORKSPACE_FILE_NAME), WorkspaceSettings)
         settings = settings.tightened(theirs) if theirs is not None else settings
     return settings
+
+
+def _stricter(one: Policy, other: Policy) -> Policy:
+    return max(one, other, key=_STRICTNESS.index)
 
 
 def _read(path: str, kind: type[S]) -> S | None:

@@ -33,7 +33,9 @@ def test_every_setting_is_read(config):
         config,
         'share = "path"\ndeny = ["*.secret"]\nhide_ignored = true\n[[linters]]\nglob = "*.py"\ncommand = ["ruff"]\n',
     )
-    assert load_settings() == Settings("path", ("*.secret",), True, (Linter("*.py", ("ruff",)),))
+    assert load_settings() == Settings(
+        "path", "full", ("*.secret",), True, (Linter("*.py", ("ruff",)),)
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,9 @@ def test_every_setting_is_read(config):
 def test_a_workspace_can_only_share_less(config, folder, users, theirs, holds):
     write(config, f'share = "{users}"')
     write(folder / ".ide-bridge.toml", f'share = "{theirs}"')
-    assert load_settings((str(folder),)).share == holds
+    settings = load_settings((str(folder),))
+    assert settings.share == holds
+    assert settings.at_least == theirs
 
 
 def test_a_workspace_can_only_deny_more_and_brings_no_commands(config, folder):

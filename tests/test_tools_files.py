@@ -343,7 +343,8 @@ async def test_a_large_read_that_ends_after_the_clients_own_write_does_not_outda
 
 
 async def test_only_so_many_files_are_remembered_and_the_newest_are(project):
-    context = Context(Workspace(project), Editor(), seen.Seen(limit=2))
+    context = Context(Workspace(project), Editor())
+    context.seen = seen.Seen(limit=2)
     for name in ("a", "b", "c"):
         write(project / name, "1")
         assert files.read_file.call(context, files.ReadFile(name)) == "1"
@@ -356,7 +357,8 @@ async def test_only_so_many_files_are_remembered_and_the_newest_are(project):
 
 
 async def test_reading_a_file_again_keeps_it_in_memory(project):
-    context = Context(Workspace(project), Editor(), seen.Seen(limit=2))
+    context = Context(Workspace(project), Editor())
+    context.seen = seen.Seen(limit=2)
     for name in ("a", "b", "a", "c"):
         write(project / name, "1")
         files.read_file.call(context, files.ReadFile(name))

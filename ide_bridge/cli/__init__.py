@@ -33,40 +33,74 @@ COMMANDS = {
 def main(arguments: "Sequence[str] | None" = None) -> int:
     """Run one command; give its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_what_is_closed()
     try:
         code = _run(given)
         sys.stdout.flush()  # at the very end, nobody could catch a reader that is gone
         return code
     except BridgeError as error:
-        print(f"ide-bridge: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(str(error))
         return 1
     except KeyboardInterrupt:
         return 130
-    except Exception:  # noqa: BLE001 - the last line: a user gets a sentence, the details go to a file
-        print(f"ide-bridge: Something went wrong that should not; please report {_report()}", file=sys.stderr)
+    except Exception as error:  # noqa: BLE001 - the last line: a user gets a sentence, the details go to a file
+        if not _is_of_the_output(error):
+            _complain(f"Something went wrong that should not; please report {_report(error)}")
         return 1
 
 
-def _report() -> str:
-    """Write the traceback where the user can find it."""
+def _open_what_is_closed() -> None:
+    """Give print somewhere to print to, and keep the files we open from getting the numbers of the streams."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))
+
+
+def _is_of_the_output(error: Exception) -> bool:
+    """Whether it was the output that failed: then that is told, except to a reader who did not wait for the end."""
+    if not isinstance(error, OSError):
+        return False
+    try:
+        sys.stdout.flush()  # what could not be written is still there, and fails again
+    except OSError as failure:
+        if not isinstance(failure, BrokenPipeError):
+            _complain(f"The output cannot be written: {failure.strerror}; make room, or send it elsewhere.")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+def _complain(sentence: str) -> None:
+    from ide_bridge.cli.printable import printable
+
+    try:
+        print(f"ide-bridge: {printable(sentence)}", file=sys.stderr, flush=True)
+    except OSError:  # there is nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _report(error: Exception) -> str:
+    """Write the traceback where the user can find it; where that is impossible, the sentence must do."""
     import traceback
 
-    from ide_bridge.home import private_folder, state_folder
+    from ide_bridge.home import open_regular, private_folder, state_folder
 
-    path = os.path.join(private_folder(state_folder()), "crash.log")
-    with open(path, "w", encoding="utf-8") as file:
-        traceback.print_exc(file=file)
+    try:
+        path = os.path.join(private_folder(state_folder()), "crash.log")
+        with open(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
+            traceback.print_exception(error, file=file)
+    except (OSError, BridgeError):
+        return f"this: {type(error).__name__}: {error}"
     return path
 
 
 def _run(given: list[str]) -> int:
-    if given[:1] == ["serve"] and not any(word.startswith("-") and word != "--json" for word in given):
+    if given[:1] == ["serve"]:
         from ide_bridge.cli import serve  # a bridge should be up at once, and so little needs no parser
 
-        return serve.serve([word for word in given[1:] if word != "--json"], json="--json" in given)
+        serve.heed_signals()
+        if not any(word.startswith("-") and word != "--json" for word in given):
+            return serve.serve([word for word in given[1:] if word != "--json"], json="--json" in given)
     args = _parser(given).parse_args(given)
     command: ModuleType = args.command
     code: int = command.run(args)

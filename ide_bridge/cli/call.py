@@ -4,10 +4,10 @@ It does not know the methods.
 """
 
 import json
-import os
 from typing import TYPE_CHECKING
 
-from ide_bridge.cli.reach import ask, find_or_start
+from ide_bridge.cli.printable import json_text
+from ide_bridge.cli.reach import ask, find_or_start, here
 from ide_bridge.errors import MethodNotFound, RemoteError, SetupProblem
 
 if TYPE_CHECKING:
@@ -28,11 +28,13 @@ def run(args: "argparse.Namespace") -> int:
         params = None if args.params is None else json.loads(args.params)
     except ValueError as error:
         raise SetupProblem(f"The parameters are not JSON: {error}.") from None
+    except RecursionError:
+        raise SetupProblem("The parameters are nested too deeply; send something flatter.") from None
     try:
-        answer = ask(find_or_start(os.getcwd()), args.method, params)
+        answer = ask(find_or_start(here()), args.method, params)
     except RemoteError as error:
         if error.remote_code != MethodNotFound.code:
             raise
         raise SetupProblem(f"There is no method called {args.method}; PROTOCOL.md lists them all.") from None
-    print(json.dumps(answer, ensure_ascii=False))
+    print(json_text(answer))
     return 0

@@ -13,20 +13,34 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+import ide_bridge
 from ide_bridge.errors import Disconnected, RemoteError, SetupProblem
 from ide_bridge.fronts.claim import Running, running_bridges
-from ide_bridge.home import private_folder, state_folder
+from ide_bridge.home import open_regular, private_folder, state_folder, unusable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Conversation", "ask", "find", "find_or_start", "workspace_of"]
+__all__ = ["Conversation", "ask", "find", "find_or_start", "here", "workspace_of"]
 
 _START_SECONDS = 15.0
 _DETACHED_LINGER = 300
 _POLL_SECONDS = 0.02
 _CHUNK = 256 * 1024
+# The current folder may be anyone's, and must not be where Python looks for programs: ours is named instead.
+_PROGRAM = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); import ide_bridge; del sys.path[0]; "
+    "from ide_bridge.cli import main; sys.exit(main())"
+)
 _LARGEST = 8  # a message can be told of in a message several times as long
+
+
+def here() -> str:
+    """The current folder."""
+    try:
+        return os.getcwd()
+    except OSError:
+        raise SetupProblem("The current folder was deleted; change to another one.") from None
 
 
 def find(folder: str) -> Running | None:
@@ -47,21 +61,34 @@ def find_or_start(folder: str) -> Running:
         return running
     workspace = workspace_of(folder)
     log = os.path.join(private_folder(state_folder()), "detached.log")
-    command = [sys.executable, "-m", "ide_bridge", "serve", workspace, "--linger", str(_DETACHED_LINGER)]
-    with open(log, "wb") as output:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-        )
+    child = _start_detached(workspace, log)
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
         if (running := find(folder)) is not None and os.path.exists(str(running["socket"])):
             return running
-        if child.poll() is not None:
+        if running is None and child.poll() is not None:
             break
         time.sleep(_POLL_SECONDS)
-    with open(log, encoding="utf-8", errors="replace") as output_text:
-        why = output_text.read().strip().removeprefix("ide-bridge: ") or "it did not come up in time"
+    with open(log, encoding="utf-8", errors="replace") as output:
+        why = output.read().strip().removeprefix("ide-bridge: ") or "it did not come up in time."
     raise SetupProblem(f"The bridge for {workspace} could not be started: {why}")
+
+
+def _start_detached(workspace: str, log: str) -> "subprocess.Popen[bytes]":
+    package = os.path.dirname(os.path.dirname(os.path.abspath(ide_bridge.__file__)))
+    serve = ["serve", workspace, "--linger", str(_DETACHED_LINGER)]
+    try:
+        with open(open_regular(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as output:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-c", _PROGRAM, package, *serve],
+                cwd=os.path.dirname(log),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise unusable(error.filename or log, error) from None
 
 
 def workspace_of(folder: str) -> str:

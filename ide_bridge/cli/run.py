@@ -7,7 +7,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from ide_bridge.cli.reach import find_or_start
+from ide_bridge.cli.reach import find_or_start, here
 from ide_bridge.errors import SetupProblem
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of ``run``."""
     parser.add_argument("cli", metavar="CLI", help="the program, such as claude")
-    parser.add_argument("arguments", nargs="...", metavar="ARGS", help="its own arguments")
+    rest = parser.add_argument("arguments", nargs="...", metavar="ARGS", help="its own arguments")
+    rest.required = False  # or argparse asks for them when the CLI is missing
 
 
 def run(args: "argparse.Namespace") -> int:
@@ -30,9 +31,12 @@ def run(args: "argparse.Namespace") -> int:
     program = shutil.which(args.cli)
     if program is None:
         raise SetupProblem(f"There is no program called {args.cli} on your PATH; install it first.")
-    bridge = find_or_start(os.getcwd())
+    bridge = find_or_start(here())
     environment = environment_for(os.environ, int(str(bridge["port"])))
-    os.execve(program, [args.cli, *args.arguments], environment)  # noqa: S606 - the user named the program
+    try:
+        os.execve(program, [args.cli, *args.arguments], environment)  # noqa: S606 - the user named the program
+    except OSError as error:
+        raise SetupProblem(f"{program} cannot be run: {error.strerror}; install it anew or name another.") from None
 
 
 def environment_for(environment: "Mapping[str, str]", port: int) -> dict[str, str]:

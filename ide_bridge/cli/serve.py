@@ -11,18 +11,17 @@ import os
 import sys
 
 from ide_bridge.errors import SetupProblem
-from ide_bridge.fronts.claim import Claim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Sequence
-    from types import FrameType
 
     from ide_bridge.bridge import Bridge
     from ide_bridge.editor.interface import Editor
+    from ide_bridge.fronts.claim import Claim
 
-__all__ = ["add_arguments", "run", "serve"]
+__all__ = ["add_arguments", "heed_signals", "run", "serve"]
 
 EDITORS_GROUP = "ide_bridge.editors"
 _STOPPED_BY = tuple(
@@ -30,8 +29,41 @@ _STOPPED_BY = tuple(
 )
 
 
-class _Stopped(BaseException):
-    """A signal came before the event loop was there to take it."""
+class _Signals:
+    """The signals that end us: the first one is remembered, and told to the bridge if one runs; the rest are ignored.
+
+    One handler from the first line to the last. It raises nothing, because it would do so anywhere, in the middle of
+    writing the lock or of removing it; and it is not the event loop's, which puts the deadly default back when
+    it is closed.
+    """
+
+    def __init__(self) -> None:
+        self.came = False
+        self.tell: Callable[[], object] | None = None
+
+    def heed(self) -> None:
+        """From now on, be asked to end, and not ended."""
+        for number in _STOPPED_BY:
+            signal.signal(number, self._first)
+
+    def ignore(self) -> None:
+        """From now on, take no notice: we are ending as it is."""
+        for number in _STOPPED_BY:
+            signal.signal(number, signal.SIG_IGN)
+
+    def _first(self, *_signal: object) -> None:
+        self.ignore()
+        self.came = True
+        if self.tell is not None:
+            self.tell()
+
+
+_signals = _Signals()
+
+
+def heed_signals() -> None:
+    """Take signals before anything else is imported."""
+    _signals.heed()
 
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
@@ -53,31 +85,34 @@ def serve(
     folders: "Sequence[str]", *, json: bool = False, linger: float | None = None, editor_name: str | None = None
 ) -> int:
     """Serve until a signal, ``ide-bridge stop``, or the end of the linger time."""
-    for number in _STOPPED_BY:
-        signal.signal(number, _stop_early)
-    claim = None
+    heed_signals()
+    from ide_bridge.fronts.claim import Claim
+
     try:
+        if _signals.came:
+            return 0
         claim = Claim(folders or ["."])
-        return _serve_claimed(claim, json=json, linger=linger, editor_name=editor_name)
-    except _Stopped:
-        return 0
-    finally:
-        if claim is not None:
+        try:
+            return _serve_claimed(claim, json=json, linger=linger, editor_name=editor_name)
+        finally:
             claim.close()
+    finally:
+        _signals.ignore()  # the interpreter, on its way out, would die of one
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
+    import argparse
+
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
     if not seconds > 0:
-        raise ValueError
+        raise argparse.ArgumentError(None, "--linger takes a number of seconds above 0.")
     return seconds
 
 
-def _stop_early(_number: int, _frame: "FrameType | None") -> None:
-    raise _Stopped
-
-
-def _serve_claimed(claim: Claim, *, json: bool, linger: float | None, editor_name: str | None) -> int:
+def _serve_claimed(claim: "Claim", *, json: bool, linger: float | None, editor_name: str | None) -> int:
     import gc
 
     gc.disable()  # thousands of objects are about to be made that will never be garbage
@@ -89,10 +124,12 @@ def _serve_claimed(claim: Claim, *, json: bool, linger: float | None, editor_nam
 
     gc.freeze()
     gc.enable()
+    if _signals.came:
+        return 0
     keep_logs(claim.state)
     editor = None if editor_name is None else _load_editor(editor_name)
     happening = None if json or not sys.stdout.isatty() else _tell
-    workspace = Workspace(*claim.folders)
+    workspace = Workspace.of_user(*claim.folders)
     bridge = Bridge(workspace, editor=editor, claim=claim, linger=linger, happening=happening)
     asyncio.run(_run_until_signal(bridge, lambda: _announce(bridge, claim, json=json)))
     return 0
@@ -102,15 +139,15 @@ async def _run_until_signal(bridge: "Bridge", ready: "Callable[[], None]") -> No
     import asyncio
 
     loop = asyncio.get_running_loop()
-    for number in _STOPPED_BY:
-        try:
-            loop.add_signal_handler(number, bridge.ask_to_stop)
-        except NotImplementedError:
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(bridge.ask_to_stop))
-    await bridge.run(ready=ready)
+    _signals.tell = lambda: loop.call_soon_threadsafe(bridge.ask_to_stop)
+    try:
+        if not _signals.came:
+            await bridge.run(ready=ready)
+    finally:
+        _signals.tell = None
 
 
-def _announce(bridge: "Bridge", claim: Claim, *, json: bool) -> None:
+def _announce(bridge: "Bridge", claim: "Claim", *, json: bool) -> None:
     if json:
         import json as json_module
 
@@ -123,8 +160,10 @@ def _announce(bridge: "Bridge", claim: Claim, *, json: bool) -> None:
         }
         print(json_module.dumps(ready), flush=True)
     elif sys.stdout.isatty():
-        folders = ", ".join(claim.folders)
-        print(f"Serving {folders} on port {claim.port} as “{bridge.editor.name}”.")
+        from ide_bridge.cli.printable import printable
+
+        folders = printable(", ".join(claim.folders))
+        print(f"Serving {folders} on port {claim.port} as “{printable(bridge.editor.name)}”.")
         print("Connect: run claude in that folder and type /ide, or start it with: ide-bridge run claude")
         print("Ctrl-C stops.", flush=True)
 
@@ -132,10 +171,9 @@ def _announce(bridge: "Bridge", claim: Claim, *, json: bool) -> None:
 def _tell(who: str, what: str) -> None:
     import time
 
-    print(f"{time.strftime('%H:%M:%S')}  {who} {what}".translate(_VISIBLE), flush=True)
+    from ide_bridge.cli.printable import printable
 
-
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+    print(f"{time.strftime('%H:%M:%S')}  {printable(f'{who} {what}')}", flush=True)
 
 
 def _load_editor(name: str) -> "Editor | None":

@@ -3,15 +3,18 @@
 It does not know how a bridge finds that out.
 """
 
-import json
 from typing import TYPE_CHECKING, Any
 
+from ide_bridge.cli.printable import json_text, printable
 from ide_bridge.cli.reach import ask
 from ide_bridge.errors import BridgeError
 from ide_bridge.fronts.claim import Running, running_bridges
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
+
+    from rich.text import Text
 
 __all__ = ["add_arguments", "run"]
 
@@ -25,7 +28,7 @@ def run(args: "argparse.Namespace") -> int:
     """Ask every bridge, and print what they say."""
     bridges = [_status(bridge) for bridge in running_bridges()]
     if args.json:
-        print(json.dumps({"bridges": bridges}, ensure_ascii=False))
+        print(json_text({"bridges": bridges}))
     elif not bridges:
         print("No bridge is running. Start one with: ide-bridge serve")
     else:
@@ -55,13 +58,20 @@ def _print_table(bridges: list[dict[str, Any]]) -> None:
     table = Table("workspace", "port", "pid", "editors", "clients", box=None, pad_edge=False)
     for bridge in bridges:
         table.add_row(
-            "\n".join(bridge["workspaceFolders"]),
+            _cell(bridge["workspaceFolders"]),
             str(bridge["port"]),
             str(bridge["pid"]),
-            "\n".join(editor["name"] for editor in bridge["editors"]) or "–",
-            bridge.get("problem") or "\n".join(map(_client, bridge["clients"])) or "–",
+            _cell(editor["name"] for editor in bridge["editors"]),
+            _cell([bridge["problem"]] if "problem" in bridge else map(_client, bridge["clients"])),
         )
     Console().print(table)
+
+
+def _cell(names: "Iterable[str]") -> "Text":
+    """One name a line, as it is: what others call themselves is no markup, and no command to the terminal."""
+    from rich.text import Text
+
+    return Text("\n".join(map(printable, names)) or "–")
 
 
 def _client(client: dict[str, Any]) -> str:

@@ -3,12 +3,12 @@
 It does not know what a bridge does when it ends.
 """
 
-import os
 import sys
 import time
 from typing import TYPE_CHECKING
 
-from ide_bridge.cli.reach import ask, find
+from ide_bridge.cli.printable import printable
+from ide_bridge.cli.reach import ask, find, here
 from ide_bridge.errors import BridgeError, SetupProblem
 from ide_bridge.fronts.claim import Running, running_bridges
 
@@ -30,7 +30,7 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 def run(args: "argparse.Namespace") -> int:
     """Stop what was named, and wait until it is gone."""
-    folder = args.folder or os.getcwd()
+    folder = here() if args.folder is None else args.folder
     bridges = running_bridges() if args.all else [bridge for bridge in [find(folder)] if bridge is not None]
     if not bridges:
         where = "" if args.all else f" for {folder}"
@@ -38,7 +38,7 @@ def run(args: "argparse.Namespace") -> int:
     for bridge in bridges:
         _stop(bridge)
         if sys.stdout.isatty():
-            print(f"Stopped the bridge for {', '.join(bridge.folders)} (pid {bridge.pid}).")
+            print(printable(f"Stopped the bridge for {', '.join(bridge.folders)} (pid {bridge.pid})."))
     return 0
 
 

@@ -321,6 +321,7 @@ class _Process(asyncio.SubprocessProtocol):
 
     def __init__(self) -> None:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.code: int | None = None
         self.cut = False
         self._said = {1: bytearray(), 2: bytearray()}
@@ -336,6 +337,10 @@ class _Process(asyncio.SubprocessProtocol):
         said += data[: OUTPUT_LIMIT - len(said)]
         if self.cut:
             self.kill()
+
+    def process_exited(self) -> None:
+        """It has ended, but what it started may still have its pipes."""
+        self._exited.set_result(None)
 
     def connection_lost(self, _error: Exception | None) -> None:
         """It has ended, and nobody can write to its pipes any more."""
@@ -354,6 +359,8 @@ class _Process(asyncio.SubprocessProtocol):
         """End it if need be, and wait until it has; what fled from its group keeps no pipe of ours."""
         if not self.ended.done():
             self.kill()
+            # Closing looks after the process, and would take its exit code away from the loop.
+            await asyncio.wait({self._exited}, timeout=_END_SECONDS)
         self._transport.close()
         await asyncio.wait({self.ended}, timeout=_END_SECONDS)
 

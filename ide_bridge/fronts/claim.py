@@ -11,18 +11,30 @@ import _socket  # the rest of `socket` takes 2 ms to import, and is not needed t
 import os
 
 from ide_bridge.errors import SetupProblem
-from ide_bridge.fronts.lock import Lock, lock_folders, sweep
+from ide_bridge.fronts.lock import Lock, is_alive, lock_folders, sweep
 from ide_bridge.fronts.plain_json import to_json
-from ide_bridge.home import private_folder, socket_folder, state_folder, workspace_folder
+from ide_bridge.home import (
+    open_regular,
+    private_folder,
+    socket_folder,
+    state_folder,
+    unusable,
+    workspace_folder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["Claim", "Running", "running_bridges"]
 
 _BACKLOG = 128
 _TOKEN_BYTES = 32
+_HEXADECIMAL = frozenset("0123456789abcdef")
+_STORED_LIMIT = 256
+_RECORD_LIMIT = 16 * 1024 * 1024
+_HOLD_SECONDS = 1.0  # long enough for another to look or to say who it is, short enough to wait for
+_HOLD_POLL_SECONDS = 0.002
 
 
 class Running(dict[str, object]):
@@ -53,7 +65,7 @@ class Claim:
             self._listener = self._bind()
             self.port = int(self._listener.getsockname()[1])
             self.token = self._stored_token()
-            self.socket_path = os.path.join(socket_folder(), f"{os.getpid()}-{self.port}.sock")
+            self.socket_path = os.path.join(_swept(socket_folder()), f"{os.getpid()}-{self.port}.sock")
             sweep(lock_folders())
             self.lock = Lock(self.port, self.token, self.folders, ide_name)
             self._publish()
@@ -90,7 +102,7 @@ class Claim:
 
     def _stored_token(self) -> str:
         token = _stored(self.token_file)
-        if len(token) >= _TOKEN_BYTES * 2:
+        if len(token) == _TOKEN_BYTES * 2 and _HEXADECIMAL.issuperset(token):
             return token
         token = os.urandom(_TOKEN_BYTES).hex()
         _store(self.token_file, token)
@@ -98,13 +110,17 @@ class Claim:
 
     def _bind(self) -> _socket.socket:
         port_file = os.path.join(self.state, "port")
-        try:
-            return _listen(int(_stored(port_file)))
-        except (OSError, OverflowError, ValueError):
-            listener = _listen(0)  # a first start, or somebody else has the port now
+        listener = _listen_again(_stored(port_file))
+        if listener is not None:
+            return listener
+        listener = _listen(0)  # a first start, or somebody else has the port now
         # Whoever has it now may be told the token by a CLI that comes back: it must not be ours any more.
-        _store(self.token_file, "")
-        _store(port_file, str(listener.getsockname()[1]))
+        try:
+            _store(self.token_file, "")
+            _store(port_file, str(listener.getsockname()[1]))
+        except BaseException:
+            listener.close()
+            raise
         return listener
 
     def _publish(self) -> None:
@@ -124,7 +140,12 @@ class Claim:
             "socket": self.socket_path,
             "token_file": self.token_file,
         }
-        os.pwrite(self._guard, to_json(running).encode().ljust(_record_size(self._guard)), 0)
+        record = to_json(running).encode().ljust(os.fstat(self._guard).st_size)
+        try:
+            os.lseek(self._guard, 0, os.SEEK_SET)
+            _write_all(self._guard, record)
+        except OSError as error:
+            raise unusable(os.path.join(self.state, "running"), error) from None
 
 
 def running_bridges() -> list[Running]:
@@ -134,40 +155,82 @@ def running_bridges() -> list[Running]:
         names = sorted(os.listdir(root))
     except FileNotFoundError:
         return []
-    return [found for name in names for found in _running(os.path.join(root, name, "running"))]
+    except OSError as error:
+        raise unusable(root, error) from None
+    found = (_running(os.path.join(root, name, "running")) for name in names)
+    return [bridge for bridge in found if bridge is not None]
 
 
-def _running(path: str) -> "Iterator[Running]":
+def _running(path: str) -> Running | None:
+    """The bridge that holds this file, if one does; the lock is asked last, so as not to be in its way."""
     try:
-        descriptor = os.open(path, os.O_RDWR)
+        descriptor = open_regular(path, os.O_RDWR)
     except OSError:
-        return
+        return None
     try:
-        if not _try_lock(descriptor):
-            import json  # noqa: PLC0415 - not needed to claim
-
-            try:
-                yield Running(json.loads(os.pread(descriptor, 65536, 0)))
-            except ValueError:  # it is just starting, and has written nothing yet
-                return
+        found = _recorded(descriptor)
+        return None if found is None or _try_lock(descriptor, shared=True) else found
+    except OSError:
+        return None
     finally:
         os.close(descriptor)
 
 
+def _recorded(descriptor: int) -> Running | None:
+    """What a bridge wrote down of itself, unless it is gone, has just begun, or never was a bridge."""
+    if os.fstat(descriptor).st_size == 0:
+        return None
+    import json  # noqa: PLC0415 - not needed to claim
+
+    with open(descriptor, "rb", closefd=False) as file:
+        text = file.read(_RECORD_LIMIT)
+    try:
+        found = Running(json.loads(text))
+        complete = all(isinstance(found[key], kind) for key, kind in _RECORD.items())
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found if complete and is_alive(found["pid"]) else None
+
+
+_RECORD = {"pid": int, "port": int, "workspaceFolders": list, "lock": str, "socket": str, "token_file": str}
+
+
 def _hold(path: str) -> int:
     """Take the workspace for this process; the system lets go of it even if we are killed."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    if _try_lock(descriptor):
-        return descriptor
-    os.close(descriptor)
-    pid = next((found.pid for found in _running(path)), None)
-    raise SetupProblem(
-        f"This workspace is already served by the bridge with pid {pid}. "
-        "Use it as it is, or end it with: ide-bridge stop"
-    )
+    try:
+        descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise unusable(path, error) from None
+    try:
+        if not _try_lock(descriptor):
+            _wait_to_hold(descriptor, path)
+    except OSError as error:
+        os.close(descriptor)
+        raise unusable(path, error) from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
-def _try_lock(descriptor: int) -> bool:
+def _wait_to_hold(descriptor: int, path: str) -> None:
+    """Whoever has it may only be looking, for a moment; a bridge will have said so by the end of the wait."""
+    import time  # noqa: PLC0415 - few starts need it
+
+    deadline = time.monotonic() + _HOLD_SECONDS
+    while not _try_lock(descriptor):
+        if (bridge := _running(path)) is not None:
+            raise SetupProblem(
+                f"This workspace is already served by the bridge with pid {bridge.pid}. "
+                "Use it as it is, or end it with: ide-bridge stop"
+            )
+        if time.monotonic() > deadline:
+            raise SetupProblem(f"Another program holds {path}; end that program, or try again.")
+        time.sleep(_HOLD_POLL_SECONDS)
+
+
+def _try_lock(descriptor: int, *, shared: bool = False) -> bool:
+    """Lock an open file, or tell that another has it; a `shared` lock is for looking, and many may look."""
     try:
         import fcntl  # noqa: PLC0415 - absent on Windows
     except ImportError:
@@ -180,14 +243,32 @@ def _try_lock(descriptor: int) -> bool:
             return False
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
         return False
     return True
 
 
-def _record_size(descriptor: int) -> int:
-    return os.fstat(descriptor).st_size
+def _swept(folder: str) -> str:
+    """The folder, without the sockets of bridges that were killed."""
+    for name in os.listdir(folder):
+        pid = name.partition("-")[0]
+        if name.endswith(".sock") and pid.isascii() and pid.isdecimal() and not is_alive(int(pid)):
+            try:
+                os.unlink(os.path.join(folder, name))
+            except OSError:  # somebody else swept it
+                continue
+    return folder
+
+
+def _listen_again(port: str) -> _socket.socket | None:
+    """The port of last time, if that is what was kept and nobody has taken it."""
+    if not (port.isascii() and port.isdecimal() and 0 < len(port) <= 5 and 0 < int(port) < 1 << 16):
+        return None
+    try:
+        return _listen(int(port))
+    except OSError:
+        return None
 
 
 def _listen(port: int) -> _socket.socket:
@@ -205,23 +286,35 @@ def _listen(port: int) -> _socket.socket:
 
 def _stored(path: str) -> str:
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        with open(open_regular(path, os.O_RDONLY), "rb") as file:
+            return file.read(_STORED_LIMIT).decode("ascii")
     except (OSError, ValueError):
         return ""
 
 
 def _store(path: str, text: str) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(path, flags, 0o600)
     try:
-        os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)
+        descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            _write_all(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise unusable(path, error) from None
+
+
+def _write_all(descriptor: int, contents: bytes) -> None:
+    while contents:
+        contents = contents[os.write(descriptor, contents) :]
 
 
 def _real(folder: str) -> str:
-    real = os.path.realpath(folder)
+    if not folder:
+        raise SetupProblem("The name of a folder is empty; name one, or none at all for this folder.")
+    try:
+        real = os.path.realpath(folder)
+    except OSError:
+        raise SetupProblem("The current folder was deleted; change to another one.") from None
     if not os.path.isdir(real):
         raise SetupProblem(f"{folder} is not a folder.")
     if real.isascii():

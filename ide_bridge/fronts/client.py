@@ -54,6 +54,11 @@ class Client:
         """Whether somebody wants to know what it does."""
         return self._happening is not None
 
+    @property
+    def label(self) -> str:
+        """What the audit log calls it."""
+        return f"{self.name or 'a client'} {self.number}"
+
     def says(self, what: str) -> None:
         """Tell the user what this client does."""
         if self._happening is not None:

@@ -8,9 +8,8 @@ It does not know ports, sockets or clients.
 
 import os
 
-from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.plain_json import to_json
-from ide_bridge.home import private_folder
+from ide_bridge.home import open_regular, private_folder, unusable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +32,7 @@ def lock_folders() -> list[str]:
     """The folders a lock is written to: the CLI's own, and the documented one where its parent exists."""
     first, documented = claude_folders()
     wanted = [first] + [documented] * (os.path.isdir(os.path.dirname(documented)) and documented != first)
-    for folder in wanted:
-        try:
-            private_folder(folder)
-        except OSError as error:
-            raise SetupProblem(f"Cannot make the lock folder {folder}: {error.strerror}.") from None
-    return wanted
+    return [private_folder(folder) for folder in wanted]
 
 
 class Lock:
@@ -151,20 +145,28 @@ def _locks(folders: "Sequence[str]") -> "Iterator[tuple[str, dict[str, object]]]
 
 
 def _read(path: str) -> bytes:
-    with open(path, "rb") as file:
+    with open(open_regular(path, os.O_RDONLY, follow=True), "rb") as file:
         return file.read(1024 * 1024)
 
 
 def _write_private(path: str, contents: bytes) -> None:
     """Rename a finished private file into place: no reader ever sees half a lock, or another's token."""
     temporary = f"{path}.{os.getpid()}.tmp"
-    if os.path.lexists(temporary):
-        os.unlink(temporary)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    descriptor = os.open(temporary, flags, 0o600)
     try:
-        os.write(descriptor, contents)
-        os.fsync(descriptor)
+        _remove(temporary)
+        with open(open_regular(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise unusable(path, error) from None
     finally:
-        os.close(descriptor)
-    os.replace(temporary, path)
+        _remove(temporary)  # what could not be finished holds the token all the same
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:  # it is not there, or it is a folder and will be told of
+        return

@@ -122,7 +122,7 @@ class Push:
         for client in clients:
             client.notify("selection_changed", described, key="selection")
             if (path := described.get("filePath")) is not None:
-                self._context.workspace.audit.share(client.title, _kind(described), str(path), _lines(described))
+                self._context.workspace.audit.share(client.label, _kind(described), str(path), _lines(described))
 
     # -- mentions ------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class Push:
         given = {name: line for name, line in lines.items() if line is not None}
         client.notify("at_mentioned", {"filePath": mention.path, **given})
         span = None if mention.start_line is None else (mention.start_line, mention.end_line or mention.start_line)
-        self._context.workspace.audit.share(client.title, "mention", mention.path, span)
+        self._context.workspace.audit.share(client.label, "mention", mention.path, span)
 
 
 def _notification(selection: Selection) -> dict[str, object]:

@@ -92,7 +92,7 @@ def _by_file(workspace: Workspace, known: Known, uris: dict[str, str]) -> list[_
         if uris and diagnostic.path not in uris:
             continue
         files.setdefault(diagnostic.path, []).append(diagnostic)
-    shared = {path: found for path, found in files.items() if workspace.sharing.shows(path)}
+    shared = {path: found for path, found in files.items() if workspace.sharing.permits(path)}
     reading = len(shared) <= _FILES_LIMIT
     return [
         _File(

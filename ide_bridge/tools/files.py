@@ -120,7 +120,7 @@ def _shown(workspace: Workspace, files: Sequence[OpenFile]) -> list[str]:
 
 
 def _shown_one(workspace: Workspace, file: OpenFile | None) -> str | None:
-    return None if file is None else workspace.shown(file.path)
+    return workspace.shown(file.path) if file is not None and workspace.sharing.shows(file.path) else None
 
 
 async def _read_as_seen(context: Context, place: Place) -> str:

@@ -1,4 +1,4 @@
-"""Dirt: what may have changed below one root since somebody last looked.
+"""Dirt: what may have changed below one root since somebody last looked, and the change it turns out to be.
 
 It does not know who watches, what the disk holds, or who will look; it calls `wake` when it stops being empty.
 """
@@ -6,8 +6,16 @@ It does not know who watches, what the disk holds, or who will look; it calls `w
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
-__all__ = ["Dirt", "Suspects"]
+__all__ = ["Change", "Dirt", "Suspects"]
+
+
+class Change(NamedTuple):
+    """What happened to a listed file, named by its absolute path."""
+
+    path: str
+    kind: Literal["created", "changed", "deleted"]
 
 
 @dataclass

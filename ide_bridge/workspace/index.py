@@ -10,9 +10,9 @@ import os
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple
 
-from ide_bridge.workspace.dirt import Dirt, Suspects
+from ide_bridge.errors import FileProblem
+from ide_bridge.workspace.dirt import Change, Dirt, Suspects
 from ide_bridge.workspace.places import root_names
 from ide_bridge.workspace.repository import find
 from ide_bridge.workspace.tree import Delta, Tree
@@ -24,19 +24,13 @@ _FEW = 200
 """Up to so many changes are put into a sorted list one by one; more are sorted in."""
 
 
-class Change(NamedTuple):
-    """What happened to a listed file, named by its absolute path."""
-
-    path: str
-    kind: Literal["created", "changed", "deleted"]
-
-
 class Index:
     """The files of all roots. Those of the first are named as they are, others begin with their root's name."""
 
     def __init__(self, roots: Sequence[str], wake: Callable[[], None], watcher: Watcher | None = None) -> None:
         self.watched = watcher is not None
         self.paths: list[str] = []
+        self._untold: list[Change] = []
         self._roots = [_RootIndex(root, wake, watcher) for root in roots]
         self._prefixes = ["", *(f"{name}/" for name in root_names(roots)[1:])][: len(roots)]
 
@@ -46,11 +40,17 @@ class Index:
         return not self.watched or any(root.dirt for root in self._roots)
 
     def refresh(self, since: float | None = None) -> list[Change]:
-        """Read what may have changed, and tell what did; a first reading tells what changed after `since`."""
-        changes: list[Change] = []
-        for root in self._roots:
-            changes += root.refresh(since)
+        """Read what may have changed, and tell what did; a first reading tells what changed after `since`.
+
+        Raises `FileProblem` when the system is out of descriptors or the like; the next call tries again.
+        """
+        try:
+            for root in self._roots:
+                self._untold += root.refresh(since)
+        except OSError as error:
+            raise FileProblem(f"failed to list files: {error.strerror or error}") from error
         self.paths = self._roots[0].paths if len(self._roots) == 1 else self._merged()
+        changes, self._untold = self._untold, []
         return changes
 
     def suspect(self, path: str) -> None:
@@ -85,6 +85,13 @@ class _RootIndex:
         self._known = False
 
     def refresh(self, since: float | None) -> list[Change]:
+        try:
+            return self._refresh(since)
+        except OSError:
+            self.dirt.everything()  # what was taken for known may not be so
+            raise
+
+    def _refresh(self, since: float | None) -> list[Change]:
         if not self._known or self._ground is None:
             self._read_all()
             return self._changed_after(since) if self._known and since is not None else []
@@ -123,7 +130,7 @@ class _RootIndex:
         delta = self.tree.rescan(suspects.folders, suspects.replaced)
         repository = self.tree.repository
         if repository is not None and (suspects.index or self.tree.unsettled):
-            delta = delta.then(self.tree.settle(repository.tracked(self._root)))
+            delta = delta.then(self.tree.settle(repository.tracked(self._root, self.tree.is_stopped)))
         return delta
 
     def _with_tracked(self, read: Callable[[], None]) -> None:
@@ -133,7 +140,7 @@ class _RootIndex:
             read()
         else:
             with ThreadPoolExecutor(1) as pool:
-                tracked = pool.submit(repository.tracked, self._root)
+                tracked = pool.submit(repository.tracked, self._root, self.tree.is_stopped)
                 read()
                 self.tree.settle(tracked.result())
         if self._ground is not None:

@@ -9,19 +9,26 @@ It does not know how folders are read or watched, what a client is, or what may 
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ide_bridge.workspace.index import Change, Index
+from ide_bridge.errors import Disconnected, FileProblem
+from ide_bridge.workspace.dirt import Change
 from ide_bridge.workspace.patterns import selector
-from ide_bridge.workspace.watching import Watcher, open_watcher
+
+if TYPE_CHECKING:
+    from ide_bridge.workspace.index import Index
+    from ide_bridge.workspace.watching import Watcher
 
 __all__ = ["Change", "Listing"]
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -37,7 +44,7 @@ class Listing:
     def __init__(self, folders: Sequence[str]) -> None:
         self._folders = list(folders)
         self._since: float | None = time.time()
-        self._index = Index(self._folders, self._stirred)
+        self._index: Index | None = None
         self._future_index: Index | None = None
         self._watcher: Watcher | None = None
         self._pool = ThreadPoolExecutor(2, "ide-bridge-listing")
@@ -64,7 +71,7 @@ class Listing:
 
     def count_at_hand(self) -> int | None:
         """Give what `count` would, if that needs no waiting."""
-        return len(self._index.paths) if self._is_fresh() else None
+        return len(self._index.paths) if self._index is not None and self._is_fresh() else None
 
     async def encoded(self, pattern: str = "") -> bytes:
         """List the files that `pattern` means, sorted, as a JSON array."""
@@ -117,7 +124,7 @@ class Listing:
     # -- on the event loop ---------------------------------------------------------------------------------
 
     def _is_fresh(self) -> bool:
-        return not self._reading and not self._index.stirred
+        return self._index is not None and not self._reading and not self._index.stirred
 
     async def _change(self) -> None:
         """Turn to the folders as they are now; one change at a time, so that the last one stays."""
@@ -126,10 +133,12 @@ class Listing:
                 await self._run(self._watch if self._loop else self._begin_anew, self._folders)
 
     async def _run(self, job: Callable[..., T], *arguments: object) -> T:
+        self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._pool, job, *arguments)
 
     def _queue(self, pattern: str) -> "asyncio.Future[bytes]":
         """Share a reading that has not begun yet among all who want the same."""
+        self._check_open()
         with self._queue_lock:
             if pattern not in self._queued:
                 self._queued[pattern] = self._pool.submit(self._encode, pattern)
@@ -142,7 +151,7 @@ class Listing:
 
     def _look_now(self) -> None:
         self._look = None
-        if self._index.watched and self._index.stirred and not self._closed:
+        if self._index is not None and self._index.watched and self._index.stirred and not self._closed:
             self._pool.submit(self._select, "")
 
     def _tell(self, changes: Sequence[Change]) -> None:
@@ -154,6 +163,10 @@ class Listing:
             self._loop.call_soon(self._tell, changes[_TOLD_AT_ONCE:])
 
     # -- in any thread -------------------------------------------------------------------------------------
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Disconnected("The workspace is closed: start its bridge again.")
 
     def _stirred(self) -> None:
         self._soon(self._look_soon)
@@ -169,25 +182,32 @@ class Listing:
         with self._queue_lock:
             del self._queued[pattern]
         with self._turn:
-            self._refresh()
+            index = self._refreshed()
             encoded = self._encoded.get(pattern)
             if encoded is None:
-                encoded = msgspec.json.encode(selector(pattern)(self._index.paths))
-                self._remember(pattern, encoded)
+                encoded = msgspec.json.encode(selector(pattern)(index.paths))
+                if index.watched:
+                    self._remember(pattern, encoded)
             return encoded
 
     def _select(self, pattern: str) -> list[str]:
         with self._turn:
-            self._refresh()
-            return selector(pattern)(self._index.paths)
+            return selector(pattern)(self._refreshed().paths)
 
-    def _refresh(self) -> None:
-        if not self._index.stirred:
-            return
+    def _refreshed(self) -> "Index":
+        if self._index is None:
+            self._index = _new_index(self._folders, self._stirred)
+        if self._index.stirred:
+            self._refresh(self._index)
+        self._check_open()  # a reading that was given up is incomplete
+        return self._index
+
+    def _refresh(self, index: "Index") -> None:
         began = time.monotonic()
         self._reading = True
+        self._took = _LONGEST_PAUSE  # until the next look, in case that this one fails
         try:
-            changes = self._index.refresh()
+            changes = index.refresh()
             self._encoded.clear()
         finally:
             self._reading = False
@@ -195,8 +215,6 @@ class Listing:
         self._soon(self._tell, changes)
 
     def _remember(self, pattern: str, encoded: bytes) -> None:
-        if not self._index.watched:
-            return
         self._encoded[pattern] = encoded
         size = sum(map(len, self._encoded.values()))
         for oldest in list(self._encoded)[:-1]:
@@ -206,32 +224,58 @@ class Listing:
 
     def _begin_anew(self, folders: Sequence[str]) -> None:
         with self._turn:
-            self._index = Index(folders, self._stirred)
+            self._index = _new_index(folders, self._stirred)
 
     def _watch(self, folders: Sequence[str]) -> None:
         """Read all folders while watching them, then let that take the place of what was known so far."""
         with self._turn:
             pass  # who is being answered comes first
         if self._watcher is None:
-            self._watcher = open_watcher()
-        index = self._future_index = Index(folders, self._stirred, self._watcher)
+            self._watcher = _new_watcher()
+        index = self._future_index = _new_index(folders, self._stirred, self._watcher)
         if self._closed:
             index.stop()
-        changes = index.refresh(self._since)
-        self._since = None
+        changes = self._first_changes(index)
         with self._turn:
             former, self._index = self._index, index
             self._encoded.clear()
-            former.close()
+            if former is not None:
+                former.close()
         self._soon(self._tell, changes)
         self._stirred()
 
+    def _first_changes(self, index: "Index") -> list[Change]:
+        """Read all; if that fails for now, the index is left as one that has to be read."""
+        try:
+            changes = index.refresh(self._since)
+        except FileProblem as problem:
+            logger.warning("%s; it is tried again", problem)
+            self._took = _LONGEST_PAUSE
+            return []
+        self._since = None
+        return changes
+
     def _close(self) -> None:
         self._pool.shutdown()
-        self._index.close()
+        if self._index is not None:
+            self._index.close()
         if self._watcher is not None:
             self._watcher.close()
 
 
 def _load() -> None:
+    from ide_bridge.workspace import index, watching  # noqa: F401, PLC0415  who only reads files needs neither
+
     selector("*")
+
+
+def _new_index(folders: Sequence[str], wake: Callable[[], None], watcher: "Watcher | None" = None) -> "Index":
+    from ide_bridge.workspace.index import Index  # noqa: PLC0415  see `_load`
+
+    return Index(folders, wake, watcher)
+
+
+def _new_watcher() -> "Watcher":
+    from ide_bridge.workspace.watching import open_watcher  # noqa: PLC0415  see `_load`
+
+    return open_watcher()

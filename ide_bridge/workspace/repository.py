@@ -13,7 +13,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import NamedTuple
 
 from ide_bridge.workspace.ignore import NO_RULES, Rules
@@ -25,6 +24,7 @@ logger = logging.getLogger(__name__)
 _TIME_LIMIT = 60.0
 _LOOK = 0.1
 _RULES_LIMIT = 4 * 1024 * 1024
+_CHUNK = 64 * 1024
 _TELLING = re.compile(rb"excludesfile|include|ignorecase", re.IGNORECASE)
 _REDIRECTING = {
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_NAMESPACE", "GIT_CONFIG"),
@@ -152,8 +152,11 @@ def read_rules(path: str, *, follow: bool = True) -> bytes:
     # Not blocking, because opening a pipe that bears the name would wait for its writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     try:
-        with open(os.open(path, flags), "rb") as file:
-            return file.read(_RULES_LIMIT) or b""
+        descriptor = os.open(path, flags)
+        try:
+            return _read(descriptor)
+        finally:
+            os.close(descriptor)
     except ValueError:
         return b""
     except OSError as error:
@@ -165,6 +168,15 @@ def read_rules(path: str, *, follow: bool = True) -> bytes:
 def is_exhaustion(error: OSError) -> bool:
     """Whether the system, and not what was asked for, is the reason: then nothing follows from the error."""
     return error.errno in _EXHAUSTION
+
+
+def _read(descriptor: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while size < _RULES_LIMIT and (chunk := os.read(descriptor, _CHUNK)):
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
 
 
 def _steps(place: str) -> list[tuple[str, str]]:
@@ -203,7 +215,6 @@ def _holds(folder: str, info: os.stat_result) -> bool:
     return False
 
 
-@cache
 def _program() -> str | None:
     """Find git, never in a folder that is named relative to where it will run."""
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)

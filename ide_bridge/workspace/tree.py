@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from ide_bridge.workspace.ignore import Rules
 from ide_bridge.workspace.replacing import UNFINISHED
-from ide_bridge.workspace.repository import Repository, Standing, find, git_folder, read_rules
+from ide_bridge.workspace.repository import Repository, Standing, find, git_folder, is_exhaustion, read_rules
 
 __all__ = ["Delta", "Tree", "Watching"]
 
@@ -156,6 +156,10 @@ class Tree:
         """Give up reading the disk; may be called in any thread."""
         self._stopped = True
 
+    def is_stopped(self) -> bool:
+        """Whether what is read is of no use any more."""
+        return self._stopped
+
     def close(self) -> None:
         """Forget everything and end the watches."""
         self._drop("")
@@ -203,7 +207,7 @@ class Tree:
         return found
 
     def _read(self, path: str, rules: Rules, *, hidden: bool) -> _Folder | None:
-        """Read one folder; None when it is not there."""
+        """Read one folder; None when it is not there. Raises `OSError` when the system cannot tell."""
         place = f"{self.root}/{path}"
         watches = [self._watching.add(path)] if self._watching else []
         folder = _Folder(rules, hidden=hidden, watches=watches)
@@ -212,8 +216,10 @@ class Tree:
         except PermissionError:
             self._tell_unreadable(place)
             return folder
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
             self._unwatch([folder])
+            if isinstance(error, OSError) and is_exhaustion(error):
+                raise
             return None
         self._judge(folder, path, files, folders)
         return folder
@@ -228,7 +234,7 @@ class Tree:
             content = read_rules(f"{self.root}/{path}.gitignore", follow=False)
             folder.rules = self._ruled(folder.rules, content, path)
         entries = files + folders
-        out = set(entries) if folder.hidden else folder.rules.hidden(self._top_place + path, entries)
+        out = set(entries) if folder.hidden else folder.rules.hidden(self._top_place + path, entries, self.is_stopped)
         if out:
             files = [name for name in files if name not in out or path + name in self._forced]
             folders = [name for name in folders if name not in out or path + name in self._forced_folders]

@@ -6,9 +6,10 @@ It puts the rest of this room together. It does not know editors or clients.
 import asyncio
 import os
 from collections.abc import Sequence
+from typing import Self
 
 from ide_bridge.home import workspace_folder
-from ide_bridge.settings import Policy, Settings
+from ide_bridge.settings import Settings, load_settings
 from ide_bridge.workspace.audit import Audit
 from ide_bridge.workspace.deny_rules import DenyRules
 from ide_bridge.workspace.files import Files, OpenText, Stamp
@@ -34,14 +35,13 @@ class Workspace:
         *folders: str | os.PathLike[str],
         denied: Sequence[str] = (),
         settings: Settings | None = None,
-        at_least: Policy = "full",
     ) -> None:
-        settings = settings or Settings()
+        settings = self.settings = settings or Settings()
         self.folders = [os.path.realpath(os.fspath(folder)) for folder in folders or (".",)]
         self.sharing = Sharing(
             (*settings.deny, *denied),
             policy=settings.share,
-            at_least=at_least,
+            at_least=settings.at_least,
             roots=lambda: self.guard.roots,
             rules=DenyRules(lambda: self.guard.roots).find,
             ignored=Hidden() if settings.hide_ignored else None,
@@ -51,6 +51,12 @@ class Workspace:
         self.files = Files(self.guard)
         self._journalled: JournalledFiles | None = None
         self.listing = Listing(self.folders)
+
+    @classmethod
+    def of_user(cls, *folders: str | os.PathLike[str]) -> Self:
+        """A workspace under the settings of the user, and those of the folders where they are stricter."""
+        real = tuple(os.path.realpath(os.fspath(folder)) for folder in folders)
+        return cls(*real, settings=load_settings(real))
 
     @property
     def path(self) -> str:

@@ -51,8 +51,6 @@ def claude(home: Home, api: MessagesApi, isolation_refused: str | None) -> Itera
     with ExitStack() as running:
 
         def start(folder: Path, *flags: str, version: str = NEWEST, **variables: str) -> Terminal:
-            return running.enter_context(
-                start_claude(home, api.url, folder, *flags, version=version, **variables)
-            )
+            return running.enter_context(start_claude(home, api.url, folder, *flags, version=version, **variables))
 
         yield start

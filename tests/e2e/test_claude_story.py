@@ -67,7 +67,7 @@ def rejected(file: Path) -> re.Pattern[str]:
     return re.compile(rf"ejected update to\s+{re.escape(file.name)}")
 
 
-# -- connected -----------------------------------------------------------------------------------------------------
+# -- connected ------------------------------------------------------------------------------------------------
 
 
 def test_connected(story: Story) -> None:
@@ -80,7 +80,7 @@ def test_connected(story: Story) -> None:
     story.cli.send("Escape")
 
 
-# -- selections and mentions ---------------------------------------------------------------------------------------
+# -- selections and mentions ----------------------------------------------------------------------------------
 
 
 def test_selection_is_shown_in_the_prompt_and_told_to_the_model(story: Story) -> None:
@@ -113,7 +113,7 @@ def test_mention_fills_the_prompt(story: Story) -> None:
     story.api.wait_until_told("Bäumen")
 
 
-# -- diffs ---------------------------------------------------------------------------------------------------------
+# -- diffs ----------------------------------------------------------------------------------------------------
 
 
 def test_edit_kept(story: Story) -> None:
@@ -175,7 +175,7 @@ def test_write_of_a_new_file(story: Story) -> None:
     assert text_of(file) in {POEM, POEM.removesuffix("\n")}  # the CLI loses the last line end of a kept Write
 
 
-# -- diagnostics ---------------------------------------------------------------------------------------------------
+# -- diagnostics ----------------------------------------------------------------------------------------------
 
 
 def problem(file: Path, line: int, message: str) -> Diagnostic:
@@ -209,7 +209,7 @@ def test_new_problem_is_told_after_an_edit_and_an_old_one_is_not(story: Story) -
     assert "no such trees" not in story.api.told()
 
 
-# -- several CLIs, and a bridge that comes and goes ----------------------------------------------------------------
+# -- several CLIs, and a bridge that comes and goes -----------------------------------------------------------
 
 
 def test_two_clis_keep_to_themselves(story: Story) -> None:

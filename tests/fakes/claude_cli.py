@@ -77,9 +77,7 @@ def claude_command(version: str) -> list[str]:
     return [program("node"), str(script)]
 
 
-def start_claude(
-    home: Home, api_url: str, folder: Path, *flags: str, version: str, **variables: str
-) -> Terminal:
+def start_claude(home: Home, api_url: str, folder: Path, *flags: str, version: str, **variables: str) -> Terminal:
     """The CLI in a terminal of its own, with nothing in its environment but what is said here."""
     home.trust(folder)
     environment = home.environment | {

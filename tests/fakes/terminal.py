@@ -73,9 +73,7 @@ class Terminal:
         deadline = time.monotonic() + seconds
         while not re.search(_pattern(wanted), screen := self.screen()):
             if time.monotonic() > deadline:
-                raise AssertionError(
-                    f"{_pattern(wanted).pattern!r} not shown within {seconds:g} s:\n{screen}"
-                )
+                raise AssertionError(f"{_pattern(wanted).pattern!r} not shown within {seconds:g} s:\n{screen}")
             time.sleep(POLL)
         return screen
 
@@ -84,9 +82,7 @@ class Terminal:
         deadline = time.monotonic() + seconds
         while re.search(_pattern(unwanted), screen := self.screen()):
             if time.monotonic() > deadline:
-                raise AssertionError(
-                    f"{_pattern(unwanted).pattern!r} still shown after {seconds:g} s:\n{screen}"
-                )
+                raise AssertionError(f"{_pattern(unwanted).pattern!r} still shown after {seconds:g} s:\n{screen}")
             time.sleep(POLL)
 
     def press_until(self, key: str, wanted: str | re.Pattern[str], seconds: float = 30) -> str:

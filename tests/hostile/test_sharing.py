@@ -104,7 +104,7 @@ def test_a_workspace_can_tighten_everything(folder):
     (folder / ".claude").mkdir()
     (folder / ".claude" / "settings.json").write_text('{"permissions": {"deny": ["Read(*.c)"]}}', encoding="utf-8")
     settings = load_settings((str(folder),))
-    workspace = Workspace(folder, settings=settings, at_least=settings.share)
+    workspace = Workspace(folder, settings=settings)
     for name in ("a.md", "a.c"):
         with pytest.raises(NotShared):
             workspace.sharing.permit(workspace.locate(name))
