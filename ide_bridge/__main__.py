@@ -5,7 +5,7 @@ import sys
 
 
 def _forget_the_current_folder() -> None:
-    """Take it off the path, where ``-m`` has put it: in a folder of somebody else lie programs of somebody else."""
+    """Take it off the path, where ``-m`` has put it: what lies there may be anyone's, and is not to be run."""
     try:
         if not sys.flags.safe_path and sys.path[0] == os.getcwd():
             del sys.path[0]

@@ -448,6 +448,39 @@ async def test_closing_ends_what_runs_and_what_waits(stage, told, tmp_path):
     assert told() == []
 
 
+@pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes in /proc")
+async def test_a_run_that_is_given_up_while_it_starts_leaves_nothing_behind(stage, told, tmp_path):
+    command = [sys.executable, "-c", FAMILY, str(tmp_path / "pids")]
+    run = asyncio.create_task(room._run_process(command, str(tmp_path), 60))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    deadline = time.monotonic() + PATIENCE
+    while not (tmp_path / "pids").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)  # the loop stands still, so that it does not learn that the process has started
+    pids = await pids_of(stage, tmp_path / "pids")
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    assert run.cancelled()
+    await stage.until(lambda: not any(map(is_running, pids)))
+    assert told() == []
+
+
+async def test_what_is_given_up_before_it_begins_is_done_and_can_begin_again(stage):
+    stage.use(stage.linter("{file}"))
+    path = stage.write("a.txt", "bad\n")
+    stage.linters.hurry(path)
+    stage.delete("a.txt")
+    await stage.idle()
+    assert stage.runs() == []
+    stage.write("a.txt", "bad\n")
+    stage.linters.hurry(path)
+    stage.delete("a.txt")
+    stage.write("a.txt", "bad again\n", kind="created")
+    stage.linters.hurry(path)
+    await stage.idle()
+    assert await stage.messages(path) == ["bad again"]
+
+
 async def test_what_flees_from_its_group_does_not_hold_us_up(stage, told):
     program = "import subprocess; subprocess.Popen(['sleep', '3'], start_new_session=True); print('a.txt:1: x')"
     stage.use(Linter("*.txt", (sys.executable, "-c", program), 0.5))

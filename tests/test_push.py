@@ -71,7 +71,7 @@ async def pause():
 @asynccontextmanager
 async def working_in(folder):
     """A process that works in a folder; gives its pid."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], cwd=folder, stdin=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], cwd=folder, stdin=subprocess.PIPE)
     try:
         yield process.pid
     finally:
@@ -271,8 +271,8 @@ async def test_each_share_is_a_line_of_the_audit_log_without_contents(bridge, cl
     log = Path(workspace_folder(str(project)), LOG_NAME).read_text(encoding="utf-8")
     lines = [line.split("\t")[1:] for line in log.splitlines()]
     assert lines == [
-        ["claude-code 2.1.326", "selection", str(project / "a"), "3-4"],
-        ["claude-code 2.1.326", "mention", str(project / "b"), "5-7"],
+        ["claude-code 1", "selection", str(project / "a"), "3-4"],
+        ["claude-code 1", "mention", str(project / "b"), "5-7"],
     ]
 
 

@@ -22,11 +22,14 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ide_bridge.cli import COMMANDS
 from ide_bridge.fronts import claude
 from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS, mcp_methods
+from ide_bridge.settings import Settings
+from ide_bridge.tools import diagnostics, diffs, documents, selection
 from ide_bridge.tools.files import TOOLS
 from ide_bridge.tools.registry import Registry
 from ide_bridge.wire import connection, framing, peer
@@ -100,7 +103,8 @@ def package(tmp_path):
     (information / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: my-package\nVersion: 1\n", encoding="utf-8"
     )
-    points = [tomllib.loads(found)["project"]["entry-points"] for found in block(README, "toml")]
+    extending = section(README, "Extend it from another package")
+    points = [tomllib.loads(found)["project"]["entry-points"] for found in block(extending, "toml")]
     lines = [
         line
         for groups in points
@@ -307,13 +311,33 @@ def test_the_doctor_has_the_findings_of_the_readme(home, environment):
     assert alike(shown(command, folder, environment), home) == alike(expected)
 
 
+def test_the_settings_of_the_readme_are_what_holds_without_any():
+    (shown,) = block(section(README, "Settings"), "toml")
+    settings = msgspec.convert(tomllib.loads(shown), Settings)
+    assert msgspec.structs.replace(settings, deny=(), linters=()) == Settings()
+    assert {field.encode_name for field in msgspec.structs.fields(Settings)} == set(tomllib.loads(shown))
+
+
+def test_undo_says_what_the_readme_says_when_there_is_nothing(home, environment):
+    ((command, expected),) = typed(block(section(README, "Take it back"), "console")[0])
+    folder = home / "notes"
+    folder.mkdir()
+    assert alike(shown(command, folder, environment), home) == alike(expected)
+
+
+def test_the_protocol_names_every_editor_tool():
+    named = [row.strip("`") for row in first_cells(section(PROTOCOL, "Editor tools"))]
+    families = (documents.TOOLS, selection.TOOLS, diagnostics.TOOLS, diffs.TOOLS)
+    assert sorted(named) == sorted(tool.name for tools in families for tool in tools)
+
+
 def test_the_protocol_names_every_method():
     direct, mcp = (
         [row.strip("`") for row in first_cells(section(PROTOCOL, title))]
         for title in ("Workspace methods", "MCP methods")
     )
     assert tuple(direct) == DIRECT
-    assert {*direct, *mcp} == set(mcp_methods(Registry(TOOLS)))
+    assert {*direct, *mcp} == set(mcp_methods(Registry(TOOLS), lambda _client: None))
 
 
 def test_the_protocol_names_every_version():
@@ -325,7 +349,8 @@ def test_the_protocol_names_everything_that_is_not_shared():
     listed = block(section(PROTOCOL, "What is shared"), "text")[0].replace(",", " ")
     exceptions = re.findall(r"\.env\.\w+", listed)
     patterns = re.sub(r"\(.*?\)", "", listed).split()
-    assert sorted([*patterns, *(f"!{name}" for name in exceptions)]) == sorted(DENIED)
+    named = [*patterns, *(f"!{name}" for name in exceptions), *(f"{name}/" for name in exceptions)]
+    assert sorted(named) == sorted(DENIED)
 
 
 def test_the_protocol_names_the_limits():

@@ -62,7 +62,9 @@ def refusal(sharing, relative):
         (".env/inside", ".env*"),
         ("tls/server.PEM", "*.pem"),
         ("id_RSA", "id_rsa"),
-        (".aws/credentials", ".aws/credentials"),
+        (".aws/credentials", "**/.aws/credentials"),
+        ("sub/.aws/credentials", "**/.aws/credentials"),
+        ("d/.env.sample/prod.env", ".env.sample/"),
         ("home/.ssh/config", ".ssh/"),
         ("own.secret", "*.Secret"),
     ],
@@ -94,7 +96,7 @@ def test_ignored_files_are_hidden_if_so_configured():
 def test_a_workspace_obeys_settings_and_claude(home, folder):
     (home.config / "settings.json").write_text('{"permissions": {"deny": ["Read(plan.md)"]}}', encoding="utf-8")
     (folder / ".gitignore").write_text("*.log\n", encoding="utf-8")
-    workspace = Workspace(folder, settings=Settings("path", ("*.tmp",), hide_ignored=True), denied=["*.bak"])
+    workspace = Workspace(folder, settings=Settings("path", deny=("*.tmp",), hide_ignored=True), denied=["*.bak"])
     for name, pattern in {
         "plan.md": "Read(plan.md)",
         "a.tmp": "*.tmp",

@@ -299,6 +299,7 @@ async def test_the_wire_of_a_bridge_is_recorded_over_its_private_socket(project)
             await asyncio.to_thread(conversation.request, "record")
             async with connect_to(bridge) as client:
                 assert await client.request("readFile", {"path": "a"}) == "alive"
+            await eventually(lambda: len(bridge.clients) == 1)
             assert await early.request("ping") == {}
             await asyncio.to_thread(conversation.request, "record", {"on": False})
             assert await early.request("ping") == {}
@@ -333,4 +334,5 @@ async def test_one_who_hangs_up_in_the_middle_is_forgotten(project):
             await asyncio.to_thread(conversation.request, "record")
             assert len(bridge._local._recordings) == 1
         await eventually(lambda: not bridge._local._recordings)
+        assert not bridge._front._tap._listeners
         assert await client.request("ping") == {}

@@ -41,6 +41,9 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     except BridgeError as error:
         _complain(str(error))
         return 1
+    except BrokenPipeError:  # a reader who did not wait for the end needs no explanation
+        _discard_output()
+        return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # noqa: BLE001 - the last line: a user gets a sentence, the details go to a file
@@ -51,23 +54,27 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 def _open_what_is_closed() -> None:
     """Give print somewhere to print to, and keep the files we open from getting the numbers of the streams."""
-    for name in ("stdin", "stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we live
 
 
 def _is_of_the_output(error: Exception) -> bool:
-    """Whether it was the output that failed: then that is told, except to a reader who did not wait for the end."""
+    """Whether it was the output that failed, which is told then."""
     if not isinstance(error, OSError):
         return False
     try:
         sys.stdout.flush()  # what could not be written is still there, and fails again
     except OSError as failure:
-        if not isinstance(failure, BrokenPipeError):
-            _complain(f"The output cannot be written: {failure.strerror}; make room, or send it elsewhere.")
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(f"The output cannot be written: {failure.strerror}; make room, or send it elsewhere.")
+        _discard_output()
         return True
     return False
+
+
+def _discard_output() -> None:
+    """Let what is left go nowhere, or Python complains when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(sentence: str) -> None:

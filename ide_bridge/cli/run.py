@@ -36,7 +36,7 @@ def run(args: "argparse.Namespace") -> int:
     try:
         os.execve(program, [args.cli, *args.arguments], environment)  # noqa: S606 - the user named the program
     except OSError as error:
-        raise SetupProblem(f"{program} cannot be run: {error.strerror}; install it anew or name another.") from None
+        raise SetupProblem(f"{program} cannot be run: {error.strerror}; install it anew.") from None
 
 
 def environment_for(environment: "Mapping[str, str]", port: int) -> dict[str, str]:

@@ -30,10 +30,10 @@ _STOPPED_BY = tuple(
 
 
 class _Signals:
-    """The signals that end us: the first one is remembered, and told to the bridge if one runs; the rest are ignored.
+    """The signals that end us: the first one is remembered, and told to the bridge; the rest are ignored.
 
-    One handler from the first line to the last. It raises nothing, because it would do so anywhere, in the middle of
-    writing the lock or of removing it; and it is not the event loop's, which puts the deadly default back when
+    One handler from the first line to the last. It raises nothing, because it would do so anywhere, in the middle
+    of writing the lock or of removing it; and it is not the event loop's, which puts the deadly default back when
     it is closed.
     """
 

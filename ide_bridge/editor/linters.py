@@ -275,12 +275,16 @@ class _Job:
         if self._task is None:
             self._finish()
         elif not self.running:
+            self._again = False
             self._task.cancel()
 
     async def close(self) -> None:
         """End it, whatever it does."""
-        self.give_up()
-        if self._task is not None:
+        self._stop_timer()
+        self._again = False
+        if self._task is None:
+            self._finish()
+        else:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
@@ -288,22 +292,23 @@ class _Job:
         self._stop_timer()
         if self._task is None:
             self._task = self._loop.create_task(self._work())
-        elif self.running:
+            self._task.add_done_callback(self._ended)
+        else:
             self._again = True
 
     async def _work(self) -> None:
-        try:
-            self._again = True
-            while self._again:
-                async with self._turns:
-                    self._again, self.running = False, True
-                    reasons, self.reasons = self.reasons, set()
-                    await self._run(reasons)
-                self.running = False
-        finally:
-            self.running, self._task = False, None
-            if self._timer is None:
-                self._finish()
+        async with self._turns:
+            self.running, self._again = True, False
+            reasons, self.reasons = self.reasons, set()
+            await self._run(reasons)
+
+    def _ended(self, _task: asyncio.Task[None]) -> None:
+        """Go on after a run; a task that is cancelled before it begins comes here, too."""
+        self.running, self._task = False, None
+        if self._again:
+            self._start()
+        elif self._timer is None:
+            self._finish()
 
     def _finish(self) -> None:
         self._done()
@@ -379,9 +384,17 @@ class _Process(asyncio.SubprocessProtocol):
 async def _run_process(command: Sequence[str], folder: str, seconds: float) -> _Process:
     """Run a command in a folder to its end; one that takes too long is ended, and has no code."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    _, process = await asyncio.get_running_loop().subprocess_exec(
-        _Process, *command, cwd=folder, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
+            _Process, *command, cwd=folder, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True
+        )
     )
+    try:
+        _, process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError, ValueError):
+            await (await starting)[1].end()  # a start that is broken off would leave behind what it started
+        raise
     try:
         done, _ = await asyncio.wait({process.ended}, timeout=seconds)
     finally:

@@ -81,7 +81,7 @@ def get_workspace_folders(context: Context, _: NoParams) -> dict[str, object]:
 @tool("checkDocumentDirty", Document, says=lambda params: f"asks whether {params.file_path} is saved")
 async def check_document_dirty(context: Context, params: Document) -> dict[str, object]:
     """Tell whether an open file has unsaved changes."""
-    opened = await _find(context, context.workspace.locate(params.file_path).path)
+    opened = await _find(context, _shared(context, params.file_path))
     if opened is None:
         return _not_open(params.file_path)
     return {"success": True, "filePath": params.file_path, "isDirty": opened.dirty, "isUntitled": False}
@@ -90,7 +90,7 @@ async def check_document_dirty(context: Context, params: Document) -> dict[str, 
 @tool("saveDocument", Document, says=lambda params: f"saves {params.file_path}")
 async def save_document(context: Context, params: Document) -> dict[str, object]:
     """Save an open file."""
-    path = context.workspace.locate(params.file_path).path
+    path = _shared(context, params.file_path)
     if await _find(context, path) is None:
         return _not_open(params.file_path)
     saved = await settled(context.editor.save_file(path))
@@ -118,6 +118,12 @@ def span(content: str, params: OpenFileParams) -> Range | None:
 def _position(content: str, offset: int) -> Position:
     line_start = content.rfind("\n", 0, offset) + 1
     return Position(content.count("\n", 0, offset), offset - line_start)
+
+
+def _shared(context: Context, path: str) -> str:
+    place = context.workspace.locate(path)
+    context.workspace.sharing.permit(place)
+    return place.path
 
 
 async def _find(context: Context, path: str) -> OpenFile | None:

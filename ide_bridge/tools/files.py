@@ -7,7 +7,8 @@ changed on disk since the client read it.
 It does not know how a client asked: as a method or as a tool.
 """
 
-from collections.abc import Awaitable, Sequence
+import asyncio
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Annotated
 
@@ -63,11 +64,7 @@ async def write_file(context: Context, params: WriteFile) -> bool:
     if await _unsaved(context, place) is not None:
         raise FileProblem("failed to write file: It has unsaved changes in the editor; save or discard them first")
     async with context.seen.turn(place):
-        stamp = await context.workspace.write(
-            place, params.content, expected=context.seen.expected(place), client=context.client_name
-        )
-        context.seen.written(place, stamp)
-    context.problems.written(place.path)
+        await _to_the_end(_write(context, place, params.content))
     return True
 
 
@@ -134,7 +131,8 @@ async def _read_as_seen(context: Context, place: Place) -> str:
 
 def _read_from_disk(context: Context, place: Place) -> str | Awaitable[str]:
     with _open(context, place) as text:
-        if text.size > IN_PLACE_LIMIT:
+        # Who says that it is empty may be a file of the system's own, which is made while it is read.
+        if text.size > IN_PLACE_LIMIT or not text.size:
             return _read_large(context, place)
         content = text.read()
     context.seen.read(place, text.stamp)
@@ -157,6 +155,28 @@ def _open(context: Context, place: Place) -> OpenText:
     except FileProblem as problem:
         if isinstance(problem.__cause__, FileNotFoundError):
             context.seen.missing(place)
+        raise
+
+
+async def _write(context: Context, place: Place, content: str) -> None:
+    stamp = await context.workspace.write(
+        place, content, expected=context.seen.expected(place), client=context.client_name
+    )
+    context.seen.written(place, stamp)
+    context.problems.written(place.path)
+
+
+async def _to_the_end(work: Coroutine[object, object, None]) -> None:
+    """Finish what a thread cannot leave half done, also for who is cancelled: it will have happened."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((task,))
+        with suppress(Exception, asyncio.CancelledError):
+            task.result()
         raise
 
 

@@ -48,7 +48,7 @@ class Context:
         """The same for a client that has seen nothing yet."""
         another = copy(self)
         another.client = client
-        another.seen = Seen()
+        another.seen = self.seen.for_another()
         return another
 
 

@@ -11,10 +11,10 @@ It does not know clients, contents, or how a file is replaced.
 
 import asyncio
 import itertools
-import os
 from collections import OrderedDict
 from weakref import WeakValueDictionary
 
+from ide_bridge.workspace.beneath import real_path
 from ide_bridge.workspace.files import Stamp
 from ide_bridge.workspace.places import Place
 
@@ -23,14 +23,17 @@ __all__ = ["Seen"]
 LIMIT = 4096
 
 
+Turns = WeakValueDictionary[str, asyncio.Lock]
+
+
 class Seen:
     """The stamps of the files one client knows."""
 
-    def __init__(self, limit: int = LIMIT) -> None:
+    def __init__(self, limit: int = LIMIT, turns: "Turns | None" = None) -> None:
         self._limit = limit
         self._numbers = itertools.count()
         self._stamps: OrderedDict[str, tuple[int, Stamp]] = OrderedDict()
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._turns = Turns() if turns is None else turns
 
     def __len__(self) -> int:
         return len(self._stamps)
@@ -41,26 +44,26 @@ class Seen:
 
     def written(self, place: Place, stamp: Stamp) -> None:
         """The client itself brought the file into this state."""
-        self._note(os.path.realpath(place.path), stamp)
+        self._note(real_path(place.path), stamp)
 
     def missing(self, place: Place) -> None:
         """The client was told that there is no such file, so it may make one."""
-        for path in (place.path, os.path.realpath(place.path)):
+        for path in (place.path, real_path(place.path)):
             self._stamps.pop(path, None)
 
     def expected(self, place: Place) -> Stamp | None:
         """The state the client believes the file to be in; ``None`` when it has no idea."""
-        paths = {place.path, os.path.realpath(place.path)}
+        paths = {place.path, real_path(place.path)}
         newest = max((self._stamps[path] for path in paths if path in self._stamps), default=None)
         return None if newest is None else newest[1]
 
+    def for_another(self) -> "Seen":
+        """The memory of another client of the same workspace."""
+        return Seen(self._limit, self._turns)
+
     def turn(self, place: Place) -> asyncio.Lock:
-        """One write after another: the second must expect what the first has left."""
-        path = os.path.realpath(place.path)
-        turn = self._turns.get(path)
-        if turn is None:
-            turn = self._turns[path] = asyncio.Lock()
-        return turn
+        """One write after another, of all clients: the second must find out that the first was there."""
+        return self._turns.setdefault(real_path(place.path), asyncio.Lock())
 
     def _note(self, path: str, stamp: Stamp) -> None:
         self._stamps[path] = next(self._numbers), stamp

@@ -27,7 +27,7 @@ from typing import NamedTuple, Self
 from ide_bridge.errors import PathRefused
 from ide_bridge.workspace.places import Place, Root, normal_forms, within
 
-__all__ = ["Folder", "Spot", "Walk", "Way", "best_way", "irregular", "open_without_links"]
+__all__ = ["Folder", "Spot", "Walk", "Way", "best_way", "irregular", "open_without_links", "real_path"]
 
 LINK_LIMIT = 40
 
@@ -174,13 +174,18 @@ class Folder:
             raise _too_many_links()
         return descriptor
 
-    def make_folder(self, name: str) -> None:
-        """Make a folder unless it is there, durably."""
+    def make_folder(self, name: str) -> bool:
+        """Make a folder, durably; False when it is there already."""
         try:
             os.mkdir(self._at(name), dir_fd=self._descriptor)
         except FileExistsError:
-            return
+            return False
         self.sync()
+        return True
+
+    def remove_folder(self, name: str) -> None:
+        """Remove an empty folder."""
+        os.rmdir(self._at(name), dir_fd=self._descriptor)
 
     def rename(self, old: str, new: str) -> None:
         """Give `old` the name `new`, replacing what had it."""
@@ -231,6 +236,7 @@ class _Route:
     """A walk under way: `done` is absolute and free of links, `ahead` is still to go, the next part last."""
 
     def __init__(self, place: Place) -> None:
+        self.made: list[tuple[str, list[str]]] = []
         self.root = place.root
         self.done = _parts(place.root.path)
         self.ahead = place.relative.split("/")[::-1] if place.relative else []
@@ -260,8 +266,14 @@ class _Route:
 
     def place(self) -> Place:
         """Where the route ends if no link comes any more."""
-        below = self.done[len(_parts(self.root.path)) :]
-        return Place(self.root, "/".join([*below, *reversed(self.ahead)]))
+        return Place(self.root, "/".join([*self._below(), *reversed(self.ahead)]))
+
+    def note_made(self) -> None:
+        """Take note that the next folder was not there before."""
+        self.made.append((self.root.path, [*self._below(), self.ahead[-1]]))
+
+    def _below(self) -> list[str]:
+        return self.done[len(_parts(self.root.path)) :]
 
 
 class Walk:
@@ -273,8 +285,17 @@ class Walk:
 
     @contextlib.contextmanager
     def to(self, place: Place, allow: Allow, *, make_parents: bool = False) -> Iterator[Spot]:
-        """Hold open the folder in which `place` ends."""
+        """Hold open the folder in which `place` ends; folders made on the way stay only if nothing fails."""
         route = _Route(place)
+        try:
+            with self._hold(route, allow, make_parents=make_parents) as spot:
+                yield spot
+        except BaseException:
+            self._remove(route.made)
+            raise
+
+    @contextlib.contextmanager
+    def _hold(self, route: _Route, allow: Allow, *, make_parents: bool) -> Iterator[Spot]:
         for _ in range(LINK_LIMIT + 1):
             known = route.settle(self._roots)
             with Folder(route.root.path, self._way) as folder:
@@ -287,6 +308,13 @@ class Walk:
                     yield Spot(folder, route.ahead[0], end)
                     return
         raise _too_many_links()
+
+    def _remove(self, made: list[tuple[str, list[str]]]) -> None:
+        """Remove folders again, unless somebody has put something there meanwhile."""
+        for root, parts in reversed(made):
+            with contextlib.suppress(OSError), Folder(root, self._way) as folder:
+                if all(folder.go_into(name) is None for name in parts[:-1]):
+                    folder.remove_folder(parts[-1])
 
 
 def _descend(folder: Folder, route: _Route, allow_making: Allow | None) -> bool:
@@ -315,7 +343,8 @@ def _go_into(folder: Folder, route: _Route, allow_making: Allow | None) -> str |
         if allow_making is None or ".." in route.ahead:
             raise
         allow_making(route.place())
-        folder.make_folder(name)
+        if folder.make_folder(name):
+            route.note_made()
         return folder.go_into(name)
 
 
@@ -337,8 +366,16 @@ def _too_many_links() -> OSError:
     return OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
+def real_path(path: str) -> str:
+    """Resolve the links of a path, as far as they stand still; without a promise, for names only."""
+    try:
+        return os.path.realpath(path)
+    except OSError:  # a link was put in place of something else between two looks
+        return path
+
+
 def _is_real(path: str) -> bool:
-    return os.path.normcase(os.path.realpath(path)) == os.path.normcase(path)
+    return os.path.normcase(real_path(path)) == os.path.normcase(path)
 
 
 def _parts(path: str) -> list[str]:

@@ -99,6 +99,8 @@ class Files:
         try:
             with self._guard.enter(place) as spot:
                 old = Old.find(spot.folder, spot.name)
+                if old is not None and old.info.st_nlink > 1:
+                    self._guard.check_names(spot.place, old.info)
                 if old is not None and b"\n" in data and b"\r" not in data and _is_crlf(spot, old):
                     data = data.replace(b"\n", b"\r\n")
                 return replace(spot.folder, spot.name, data, old, expected)

@@ -83,6 +83,8 @@ class Guard:
     def open_file(self, place: Place, flags: int, mode: int = 0o666) -> tuple[int, os.stat_result]:
         """Open a regular file of the workspace; return its descriptor and what is known of it.
 
+        The descriptor does not block: there are file systems on which a regular file has no end, and waits.
+
         Raises:
             PathRefused: a link leads out of the workspace, or something of git's is to be written.
             FileProblem: the file system says no.
@@ -96,8 +98,6 @@ class Guard:
         if not stat.S_ISREG(info.st_mode):
             os.close(descriptor)
             raise file_problem("write" if writing else "read", irregular(info))
-        if hasattr(os, "O_NONBLOCK"):
-            os.set_blocking(descriptor, True)
         return descriptor, info
 
     def _open(self, place: Place, flags: int, mode: int, allow: Permit) -> int:
@@ -116,6 +116,17 @@ class Guard:
         """
         self._allow_writing(place)
         return Walk(self.roots, self._way).to(place, self._allow_writing, make_parents=True)
+
+    def check_names(self, place: Place, info: os.stat_result) -> None:
+        """Refuse to write a file in place that is one of git's by another name (a hard link).
+
+        Looked at are the repository the file lies in and those of the roots, which takes a moment.
+        """
+        from ide_bridge.workspace.repository import find  # noqa: PLC0415  few files have several names
+
+        folders = (os.path.dirname(place.path), *(root.path for root in self.roots))
+        if any(repository.holds(info) for repository in set(filter(None, map(find, folders)))):
+            raise PathRefused("nothing under .git is written, and the file is linked there")
 
     def exists(self, place: Place) -> bool:
         """Whether a file or folder lies there that can be reached without leaving the workspace."""

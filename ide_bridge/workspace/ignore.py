@@ -23,7 +23,7 @@ __all__ = ["NO_RULES", "RULE_LENGTH", "RULE_LIMIT", "RuleFile", "Rules", "Stoppe
 
 logger = logging.getLogger(__name__)
 
-RULE_LIMIT = 4096
+RULE_LIMIT = 10_000
 RULE_LENGTH = 4096
 
 _PART_LENGTH = 4096

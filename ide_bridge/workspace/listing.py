@@ -197,6 +197,7 @@ class Listing:
     def _refreshed(self) -> "Index":
         if self._index is None:
             self._index = _new_index(self._folders, self._stirred)
+        self._check_open()
         if self._index.stirred:
             self._refresh(self._index)
         self._check_open()  # a reading that was given up is incomplete
@@ -205,10 +206,12 @@ class Listing:
     def _refresh(self, index: "Index") -> None:
         began = time.monotonic()
         self._reading = True
-        self._took = _LONGEST_PAUSE  # until the next look, in case that this one fails
         try:
             changes = index.refresh()
             self._encoded.clear()
+        except FileProblem:
+            self._took = _LONGEST_PAUSE
+            raise
         finally:
             self._reading = False
         self._took = time.monotonic() - began

@@ -3,8 +3,9 @@
 1. The new text goes to a temporary file in the same folder, is flushed, and is renamed over the old one.
    Mode, owner, group and (where Python can) extended attributes of the old file go along.
 2. A file with several names (hard links), or whose owner or group we cannot give to another file, is
-   overwritten in place, or else its other names would keep the old text, or it would change hands. A crash in
-   the middle can tear such a file; until it is complete, the whole new text lies beside it in a copy
+   overwritten in place, or else its other names would keep the old text, or it would change hands. Room on the
+   disk is taken first, and if anything fails the old text is put back. A crash in the middle can tear such a
+   file; until it is complete, the whole new text lies beside it in a copy
    ``.<pid>-<random>-<inode>.ide-bridge-tmp``, which only a later complete write of that file removes.
 3. In a folder where we may not make files there is no copy either: a crash in the middle tears the file.
 4. A temporary file of a process that no longer lives is removed at the next write in its folder.
@@ -28,6 +29,8 @@ __all__ = ["UNFINISHED", "Old", "Stamp", "replace"]
 
 UNFINISHED = ".ide-bridge-tmp"
 _LEFTOVER = re.compile(r"\.([0-9]+)-[0-9a-f]{8}(?:-([0-9]+))?\.ide-bridge-tmp")
+
+_NOT_OFFERED = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 # Two threads that overwrite one file in place would mix their texts.
 _in_place = threading.Lock()
@@ -143,21 +146,82 @@ def _overwrite_with_copy(folder: Folder, name: str, data: bytes, temporary: str)
     copy = temporary.removesuffix(UNFINISHED) + f"-{folder.look_at(name).st_ino}{UNFINISHED}"
     folder.rename(temporary, copy)
     folder.sync()
-    stamp = _overwrite(folder, name, data)
+    try:
+        stamp = _overwrite(folder, name, data)
+    except _Torn:
+        raise  # the copy is all there is
+    except BaseException:
+        folder.remove(copy)
+        raise
     folder.remove(copy)
     return stamp
 
 
+class _Torn(OSError):
+    """Neither could the new text be written nor the old one put back."""
+
+
 def _overwrite(folder: Folder, name: str, data: bytes) -> Stamp:
     with _in_place:
+        old = _beginning(folder, name, len(data))
         descriptor = folder.open(name, os.O_WRONLY)
         try:
-            _write_all(descriptor, data)
+            before = os.fstat(descriptor)
+            try:
+                _put(descriptor, data)
+            except OSError as error:
+                _put_back(descriptor, old, before.st_size, error)
+                raise
             os.ftruncate(descriptor, len(data))
             os.fsync(descriptor)
-            return Stamp.of(os.fstat(descriptor))
+            return _marked(descriptor, before)
         finally:
             os.close(descriptor)
+
+
+def _beginning(folder: Folder, name: str, length: int) -> bytes | None:
+    """Read what will be overwritten; None when we may write the file but not read it."""
+    try:
+        descriptor = folder.open(name, os.O_RDONLY)
+    except PermissionError:
+        return None
+    with open(descriptor, "rb") as file:
+        return file.read(length)
+
+
+def _put(descriptor: int, data: bytes) -> None:
+    """Write over what is there, once there is room for all of it."""
+    if data and hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, 0, len(data))
+        except OSError as error:
+            if error.errno not in _NOT_OFFERED:
+                raise
+    _write_all(descriptor, data)
+    os.fsync(descriptor)
+
+
+def _put_back(descriptor: int, old: bytes | None, size: int, reason: OSError) -> None:
+    torn = _Torn(reason.errno, reason.strerror)
+    try:
+        if os.lseek(descriptor, 0, os.SEEK_CUR):
+            if old is None:
+                raise torn from reason
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            _write_all(descriptor, old)
+        os.ftruncate(descriptor, size)
+        os.fsync(descriptor)
+    except OSError:
+        raise torn from reason
+
+
+def _marked(descriptor: int, before: os.stat_result) -> Stamp:
+    """Take the stamp, and see to it that it is another: the clock of a file system may stand for milliseconds."""
+    stamp = Stamp.of(os.fstat(descriptor))
+    if stamp == Stamp.of(before) and os.utime in os.supports_fd:
+        os.utime(descriptor, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+        stamp = Stamp.of(os.fstat(descriptor))
+    return stamp
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

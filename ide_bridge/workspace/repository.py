@@ -91,12 +91,13 @@ class Repository(NamedTuple):
         return [*inside, *above, *([excludes_file] if excludes_file else [])]
 
     def tracked(self, folder: str, stopped: Callable[[], bool] = bool) -> set[str]:
-        """Ask git for the tracked files below `folder`, relative to it; none when git cannot say or is `stopped`."""
-        relative = os.path.relpath(folder, self.top)
-        below = () if relative == "." else (relative,)
-        output = os.fsdecode(_git(self.top, "ls-files", "-z", "--cached", "--", *below, stopped=stopped) or b"")
-        start = len(os.path.join(relative, "")) if below else 0
-        return {path[start:] for path in output.split("\0")} - {""} if start else set(output.split("\0")) - {""}
+        """Ask git for the tracked files below `folder`, relative to it; none when git cannot say."""
+        below = os.path.relpath(folder, self.top)
+        # From the top, because a folder below could pass for a repository of its own.
+        output = _git(self.top, "ls-files", "-z", "--cached", "--", below, stopped=stopped) or b""
+        paths = set(os.fsdecode(output).split("\0"))
+        paths.discard("")
+        return paths if below == "." else {path[len(below) + 1 :] for path in paths}
 
     def holds(self, info: os.stat_result) -> bool:
         """Whether a file in the git folder is the one described, by whatever name it may have elsewhere."""

@@ -27,6 +27,9 @@ DENIED = (
     "!.env.example",
     "!.env.sample",
     "!.env.template",
+    ".env.example/",
+    ".env.sample/",
+    ".env.template/",
     "*.pem",
     "*.key",
     "*.p12",
@@ -44,7 +47,7 @@ DENIED = (
     ".htpasswd",
     ".git-credentials",
     "credentials.json",
-    ".aws/credentials",
+    "**/.aws/credentials",
     ".ssh/",
     ".gnupg/",
 )

@@ -234,7 +234,8 @@ class Tree:
             content = read_rules(f"{self.root}/{path}.gitignore", follow=False)
             folder.rules = self._ruled(folder.rules, content, path)
         entries = files + folders
-        out = set(entries) if folder.hidden else folder.rules.hidden(self._top_place + path, entries, self.is_stopped)
+        place = self._top_place + path
+        out = set(entries) if folder.hidden else folder.rules.hidden(place, entries, self.is_stopped)
         if out:
             files = [name for name in files if name not in out or path + name in self._forced]
             folders = [name for name in folders if name not in out or path + name in self._forced_folders]

@@ -164,7 +164,7 @@ async def test_a_message_over_the_limit_ends_the_conversation_with_1009(bridge):
         ('{"jsonrpc":"2.0","id":1,"method":"__class__"}', -32601),
         ('{"jsonrpc":"2.0","id":1,"method":"stop"}', -32601),
         ('{"jsonrpc":"2.0","id":1,"method":"status"}', -32601),
-        ('{"jsonrpc":"2.0","id":1,"method":"readFile","params":{"path":"\\ud800"}}', -32700),
+        ('{"jsonrpc":"2.0","id":1,"method":"readFile","params":{"path":"\\ud800"}}', -32602),
     ],
 )
 async def test_a_message_that_is_wrong_is_answered_so_and_the_conversation_goes_on(bridge, text, code):
