@@ -84,6 +84,7 @@ class Bridge:
             [*files.TOOLS, *documents.TOOLS, *selection.TOOLS, *diagnostics.TOOLS, *diffs.TOOLS]
         )
         self._context = Context(self.workspace, self.editor)
+        self.workspace.listing.subscribe(self._file_changed)
         self.clients = Clients(self._context, happening, self._watch_the_clock)
         self._push = Push(self.clients, self._context)
         self._runner: web.AppRunner | None = None
@@ -229,7 +230,6 @@ class Bridge:
         await self._local.start()
 
     async def _start_editors(self) -> None:
-        self._unsubscribe = self.workspace.listing.subscribe(self._file_changed)
         await self.editor.start()
         if self._first_editor is not None:
             await self.editor.attach(self._first_editor)

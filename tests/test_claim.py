@@ -1,9 +1,11 @@
+import fcntl
 import json
 import os
 import socket
 import stat
 import subprocess
 import sys
+import threading
 import unicodedata
 from pathlib import Path
 
@@ -82,16 +84,46 @@ def test_the_token_is_private_long_and_bare(claim):
     assert stat.S_IMODE(os.stat(claim.state).st_mode) == 0o700
 
 
-@pytest.mark.parametrize("damage", ["", "short", "\0\0"])
+@pytest.mark.parametrize("damage", ["", "short", "\0\0", "0", "65536", "-1", " 80", "1_0", "²", "9" * 5000])
 def test_damaged_state_is_made_anew(project, damage):
     first = Claim([str(project)])
     first.close()
     for name in ("token", "port"):
-        (Path(first.state) / name).write_text(damage, encoding="ascii")
+        (Path(first.state) / name).write_text(damage, encoding="utf-8")
     second = Claim([str(project)])
     second.close()
     assert len(second.token) == 64
     assert second.token != first.token
+    assert (Path(first.state) / "port").read_text(encoding="ascii") == str(second.port)
+
+
+@pytest.mark.parametrize("odd", ["{}\r\n", " {}", "{}{}", "A{:.63}", "é{:.63}", "\n{:.63}"])
+def test_a_token_that_no_header_could_carry_as_it_is_gives_way_to_a_new_one(project, odd):
+    first = Claim([str(project)])
+    first.close()
+    Path(first.token_file).write_bytes(odd.format(first.token, first.token).encode())
+    second = Claim([str(project)])
+    second.close()
+    assert second.port == first.port
+    assert second.token != first.token
+    assert Path(first.token_file).read_text(encoding="ascii") == second.token
+
+
+@pytest.mark.parametrize("name", ["token", "port", "running"])
+@pytest.mark.parametrize("kind", ["folder", "link", "fifo"])
+def test_state_that_is_no_file_is_told(home, project, name, kind):
+    first = Claim([str(project)])
+    first.close()
+    path = Path(first.state) / name
+    path.unlink()
+    victim = home.path / "victim"
+    victim.write_text("precious", encoding="utf-8")
+    {"folder": path.mkdir, "link": lambda: path.symlink_to(victim), "fifo": lambda: os.mkfifo(path)}[kind]()
+    with pytest.raises(SetupProblem, match=rf"/{name} cannot be used: .*; move it away"):
+        Claim([str(project)])
+    assert victim.read_text(encoding="utf-8") == "precious"
+    assert running_bridges() == []
+    assert home.locks() == []
 
 
 def test_a_workspace_is_held_by_one_at_a_time_and_the_other_is_told_by_whom(project, claim):
@@ -102,6 +134,67 @@ def test_a_workspace_is_held_by_one_at_a_time_and_the_other_is_told_by_whom(proj
         "Use it as it is, or end it with: ide-bridge stop"
     )
     assert Path(claim.lock.path).exists()
+
+
+@pytest.fixture
+def looker(project):
+    """Another program that has taken the workspace's `running` for itself, as one does who only looks."""
+    claim = Claim([str(project)])
+    claim.close()
+    running = Path(claim.state) / "running"
+    with running.open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield file
+
+
+def test_who_only_looks_is_waited_for(project, looker):
+    threading.Timer(0.1, fcntl.flock, (looker, fcntl.LOCK_UN)).start()
+    Claim([str(project)]).close()
+
+
+def test_who_never_lets_go_is_told_of_in_the_end(project, looker, monkeypatch):
+    monkeypatch.setattr("ide_bridge.fronts.claim._HOLD_SECONDS", 0.05)
+    with pytest.raises(
+        SetupProblem, match=r"^Another program holds .*/running; end that program, or try again\.$"
+    ):
+        Claim([str(project)])
+
+
+def test_one_who_only_looks_is_not_taken_for_a_bridge(project, looker):
+    texts = dict.fromkeys(("lock", "socket", "token_file"), "")
+    record = {"pid": os.getpid(), "port": 1, "workspaceFolders": [str(project)], **texts}
+    looker.write(json.dumps(record).encode())
+    looker.flush()
+    assert running_bridges() == []
+    fcntl.flock(looker, fcntl.LOCK_EX)
+    assert running_bridges() == [record]
+
+
+@pytest.mark.parametrize(
+    "record", [b"", b"[" * 100_000, b"[]", b"1", b"\xff", b"{}", b'{"pid": "1"}', b'[["pid", 1]]', b'{"pid": 1}']
+)
+def test_a_record_that_no_bridge_wrote_shows_none(project, claim, record):
+    assert len(running_bridges()) == 1
+    (Path(claim.state) / "running").write_bytes(record)
+    assert running_bridges() == []
+
+
+def test_a_record_of_a_process_that_is_gone_shows_none(claim):
+    running = Path(claim.state) / "running"
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    running.write_text(json.dumps(running_bridges()[0] | {"pid": process.pid}), encoding="utf-8")
+    assert running_bridges() == []
+
+
+def test_many_folders_with_long_names_do_not_hide_a_bridge(home, project, claim):
+    folders = [home.path / f"{number}".rjust(250, "x") for number in range(300)]
+    for folder in folders:
+        folder.mkdir()
+    claim.set_folders([str(project), *map(str, folders)])
+    assert running_bridges()[0].folders == [str(project), *map(str, folders)]
+    claim.set_folders([str(project)])
+    assert running_bridges()[0].folders == [str(project)]
 
 
 def test_a_claim_is_found_while_it_runs_and_not_afterwards(project, claim):
@@ -143,6 +236,11 @@ def test_what_is_no_folder_is_told(home):
             Claim([str(path)])
 
 
+def test_an_empty_name_is_no_name_for_this_folder():
+    with pytest.raises(SetupProblem, match=r"^The name of a folder is empty; "):
+        Claim([""])
+
+
 def test_a_claim_that_fails_halfway_leaves_nothing_behind(home, project):
     (home.config / "ide").mkdir()
     (home.config / "ide").chmod(0o777)
@@ -180,7 +278,7 @@ def test_a_lock_that_could_be_written_only_in_part_is_taken_back(home, project):
     documented = home.path / ".config" / "claude" / "ide"
     (documented / f"{first.port}.lock").mkdir(parents=True)
     documented.chmod(0o700)
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(SetupProblem, match="Is a directory; move it away"):
         Claim([str(project)])
     assert home.locks() == []
     assert running_bridges() == []

@@ -5,18 +5,22 @@ import json
 import os
 import stat
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from ide_bridge import __version__
-from ide_bridge.cli import COMMANDS
+from ide_bridge.cli import COMMANDS, main
+from ide_bridge.cli.printable import json_text, printable
 from ide_bridge.cli.reach import workspace_of
 from ide_bridge.cli.run import environment_for
 from ide_bridge.cli.serve import add_arguments
 from tests.fakes.bridge_process import PROGRAM, BridgeProcess
 from tests.fakes.claude_cli import Home
 from tests.fakes.claude_client import connect
+from tests.fakes.surroundings import at_home
 
 
 @pytest.fixture
@@ -247,13 +251,19 @@ def test_a_reader_that_goes_away_is_no_accident(home, project, served):
     assert (done.returncode, done.stderr) == (1, b"")
 
 
-def test_an_accident_is_one_sentence_and_the_details_lie_in_a_private_file(home):
-    state = home.path / ".local" / "state" / "ide-bridge"
-    (state / "workspaces").parent.mkdir(parents=True, mode=0o700)
-    (state / "workspaces").write_text("not a folder", encoding="utf-8")
-    told = failure(home, "status")
-    assert told == f"Something went wrong that should not; please report {state / 'crash.log'}"
-    assert "NotADirectoryError" in (state / "crash.log").read_text(encoding="utf-8")
+def test_an_accident_is_one_sentence_and_the_details_lie_in_a_private_file(monkeypatch, capsys):
+    command = ModuleType("ide_bridge.cli.fall")
+    command.add_arguments = lambda _parser: None
+    command.run = lambda _args: 1 // 0
+    monkeypatch.setitem(COMMANDS, "fall", "have an accident")
+    monkeypatch.setitem(sys.modules, command.__name__, command)
+    with at_home() as home:
+        assert main(["fall"]) == 1
+        report = home.path / ".local/state/ide-bridge/crash.log"
+        told = f"ide-bridge: Something went wrong that should not; please report {report}\n"
+        assert capsys.readouterr() == ("", told)
+        assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
+        assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
 
 def test_the_workspace_of_a_folder_is_the_git_top_level(home, project):
@@ -275,3 +285,24 @@ def test_linger_takes_fractions():
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     assert parser.parse_args(["--linger", "0.5"]).linger == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("é ☃ [x]", "é ☃ [x]"),
+        ("a\nb\tc\x1b[1m\x7f\x9b", r"a\x0ab\x09c\x1b[1m\x7f\x9b"),
+        ("\u202eexe\u2028\u2066", r"\u202eexe\u2028\u2066"),
+        ("\udcff", r"\udcff"),
+    ],
+)
+def test_what_could_command_a_terminal_is_made_visible(text, shown):
+    assert printable(text) == shown
+
+
+@pytest.mark.parametrize("value", ["é", "\x9b", "\udcff", "\u202e", {"a": [1, None, "☃\n"]}])
+def test_json_is_readable_where_it_may_be_and_means_the_same_where_not(value):
+    text = json_text(value)
+    assert json.loads(text) == value
+    assert text.isprintable()
+    assert ("☃" in text) == ("☃" in str(value))

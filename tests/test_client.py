@@ -62,10 +62,10 @@ def test_every_client_has_a_memory_of_its_own(clients, context):
 
 def test_a_client_that_is_silent_about_itself_is_still_called_something(context):
     client = Client(1, context, None)
-    assert client.title == "a client 1"
+    assert (client.title, client.label) == ("a client", "a client 1")
     client.says("reads a")
     introduce(client, version="")
-    assert client.title == "claude-code"
+    assert (client.title, client.label) == ("claude-code", "claude-code 1")
 
 
 # -- which of several is meant -----------------------------------------------------------------------------

@@ -202,9 +202,9 @@ def test_a_path_too_long_for_one_call_is_walked_where_that_is_possible(guard, wa
     os.close(guard.open(place, os.O_RDONLY))
 
 
-def test_a_descriptor_is_blocking_and_not_inherited(guard):
+def test_a_descriptor_never_waits_and_is_not_inherited(guard):
     descriptor = guard.open(guard.locate("src/a"), os.O_RDONLY)
-    assert os.get_blocking(descriptor)
+    assert not os.get_blocking(descriptor)
     assert not os.get_inheritable(descriptor)
     os.close(descriptor)
 

@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 import sys
@@ -77,3 +78,37 @@ def test_a_folder_of_another_user_is_refused(own_home):
     os.chown(folder, 12345, 12345)
     with pytest.raises(SetupProblem, match="belongs to another user"):
         home.private_folder(str(folder))
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_the_remedy(own_home):
+    (own_home.path / "file").touch()
+    folder = own_home.path / "file" / "folder"
+    with pytest.raises(SetupProblem) as refused:
+        home.private_folder(str(folder))
+    assert str(refused.value) == (
+        f"The folder {folder} cannot be made: Not a directory; "
+        "set HOME, or what else names it, to a folder you may write in."
+    )
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY, os.O_RDWR])
+def test_only_a_regular_file_is_opened_and_nothing_is_waited_for(own_home, flags):
+    file, pipe, link = (own_home.path / name for name in ("file", "pipe", "link"))
+    os.close(home.open_regular(str(file), flags | os.O_CREAT))
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    os.mkfifo(pipe)
+    link.symlink_to(file)
+    for path in (pipe, link, own_home.path, "/dev/zero"):
+        with pytest.raises(OSError, match=str(path)):
+            home.open_regular(str(path), flags)
+    os.close(home.open_regular(str(link), flags, follow=True))
+
+
+def test_a_full_disk_and_a_wrong_file_have_different_remedies():
+    told = [
+        str(home.unusable("/f", OSError(number, os.strerror(number)))) for number in (errno.ENOSPC, errno.EISDIR)
+    ]
+    assert told == [
+        "/f cannot be used: No space left on device; make room on the disk.",
+        "/f cannot be used: Is a directory; move it away or correct its permissions.",
+    ]

@@ -1,6 +1,13 @@
+import itertools
+import re
+import time
+
 import pytest
 
-from ide_bridge.workspace.ignore import NO_RULES, parse
+from ide_bridge.workspace import ignore
+from ide_bridge.workspace.ignore import NO_RULES, RULE_LENGTH, RULE_LIMIT, parse
+
+NAME = re.compile("/([^/]+/?)(?=/)")
 
 
 def rules(*files, ignore_case=False):
@@ -79,6 +86,70 @@ def test_the_same_text_is_compiled_once_and_makes_equal_rules():
     assert rules(("x/", "a\n")) != rules(("y/", "a\n"))
     assert rules(("x/", "a\n")) != rules(("x/", "b\n"))
     assert rules(("x/", "a\n")) != "a"
+
+
+def joined(entries):
+    return f"/{'/'.join(entries)}/"
+
+
+@pytest.mark.parametrize("room", [1, 2, 5, 7, 30])
+def test_cut_in_pieces_names_stay_whole(room):
+    entries = ["a", "bb/", "ccc", "d/", "e", "ffff/", "g/"]
+    for count in range(1, len(entries) + 1):
+        found = [name for piece in ignore._pieces(joined(entries[:count]), room) for name in NAME.findall(piece)]
+        assert found == entries[:count]
+
+
+@pytest.mark.parametrize("case", [False, True])
+def test_cut_in_pieces_rules_and_names_say_the_same(monkeypatch, case):
+    text = "".join(f"*n{number}\nf{number}/\n/p/x{number}\n!an{number}\n*q{number}*\n" for number in range(30))
+    entries = [name for n in range(400) for name in (f"n{n}", f"f{n}/", f"f{n}", f"x{n}", f"aq{n}b", f"an{n}")]
+    expected = rules(("", text), ignore_case=case).hidden("p/", entries)
+    assert {"n1", "f2/", "x3", "aq4b"} < expected
+    assert not {"an11", "f2"} & expected
+    monkeypatch.setattr(ignore, "_PART_LENGTH", 40)
+    monkeypatch.setattr(ignore, "_EFFORT", 400)
+    parse.cache_clear()
+    assert rules(("", text), ignore_case=case).hidden("p/", entries) == expected
+    parse.cache_clear()
+
+
+def test_only_so_many_rules_of_a_file_count_and_it_is_told_once(caplog):
+    ignore._tell_cut.cache_clear()
+    text = "".join(f"name{number}\n" for number in range(RULE_LIMIT + 1))
+    found = rules(("", text)).hidden("", ["name0", f"name{RULE_LIMIT - 1}", f"name{RULE_LIMIT}"])
+    assert found == {"name0", f"name{RULE_LIMIT - 1}"}
+    assert rules(("", "x" * (RULE_LENGTH + 1) + "\ny\n")).hidden("", ["y"]) == {"y"}
+    (record,) = caplog.records
+    assert str(RULE_LIMIT) in record.getMessage()
+
+
+def test_comments_and_blanks_are_not_counted(caplog):
+    ignore._tell_cut.cache_clear()
+    assert rules(("", "# x\n\n \n\r\n" * RULE_LIMIT + "y\n")).hidden("", ["y"]) == {"y"}
+    assert not caplog.records
+
+
+def test_who_is_stopped_stops_soon():
+    text = "".join(f"*{number}*a*b*c*\n/x*{number}*a*b*c*\n" for number in range(4000))
+    names = [f"{number:04}" + "abx" * 80 for number in range(2000)]
+    ruled = rules(("", text))
+    asked = []
+    began = time.monotonic()
+    ruled.hidden("", names, lambda: asked.append(time.monotonic()) or len(asked) > 3)
+    assert len(asked) > 3
+    assert time.monotonic() - began < 4
+
+
+def test_no_single_step_takes_long(monkeypatch):
+    """While an expression is being matched no other thread runs."""
+    text = "".join(f"*{number}*a*b*c*\n" for number in range(2000)) + f"*{'a' * 200}b\n" * 50
+    names = [f"{number:04}" + letters * 80 for number in range(100) for letters in ("abx", "aaa")]
+    ruled = rules(("", text))
+    times = []
+    ruled.hidden("", names[:1])
+    ruled.hidden("", names, lambda: times.append(time.thread_time()) or len(times) > 150)
+    assert max(later - earlier for earlier, later in itertools.pairwise(times)) < 0.08
 
 
 def test_very_many_rules_are_fine():

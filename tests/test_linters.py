@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.editor import linters as room
+from ide_bridge.editor.lint_process import run_process
 from ide_bridge.editor.linters import Linters
 from ide_bridge.model import Position
 from ide_bridge.settings import Linter
@@ -451,7 +452,7 @@ async def test_closing_ends_what_runs_and_what_waits(stage, told, tmp_path):
 @pytest.mark.skipif(not Path("/proc").exists(), reason="looks at processes in /proc")
 async def test_a_run_that_is_given_up_while_it_starts_leaves_nothing_behind(stage, told, tmp_path):
     command = [sys.executable, "-c", FAMILY, str(tmp_path / "pids")]
-    run = asyncio.create_task(room._run_process(command, str(tmp_path), 60))
+    run = asyncio.create_task(run_process(command, str(tmp_path), 60))
     for _ in range(3):
         await asyncio.sleep(0)
     deadline = time.monotonic() + PATIENCE
@@ -459,7 +460,8 @@ async def test_a_run_that_is_given_up_while_it_starts_leaves_nothing_behind(stag
         time.sleep(0.01)  # the loop stands still, so that it does not learn that the process has started
     pids = await pids_of(stage, tmp_path / "pids")
     run.cancel()
-    await asyncio.gather(run, return_exceptions=True)
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(run, return_exceptions=True)
     assert run.cancelled()
     await stage.until(lambda: not any(map(is_running, pids)))
     assert told() == []

@@ -1,15 +1,17 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import threading
 import time
 
 import pytest
 
-from ide_bridge.errors import InvalidParams
+from ide_bridge.errors import Disconnected, FileProblem, InvalidParams
 from ide_bridge.workspace import listing as module
 from ide_bridge.workspace.listing import Change, Listing
-from tests.trees import age, drop_in, git, git_list, isolate_git, put, remove
+from tests.trees import age, drop_in, git, git_list, isolate_git, no_descriptors_left, put, remove
 
 
 @pytest.fixture(autouse=True)
@@ -339,8 +341,59 @@ async def test_closing_in_the_middle_of_a_reading_gives_it_up(tmp_path, started)
     began = time.monotonic()
     await listing.close()
     assert time.monotonic() - began < 0.5
-    await reading
+    if started:
+        await reading
+    else:
+        with pytest.raises(Disconnected, match="closed"):
+            await reading
     assert len(listing._index.paths) < 3000
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_who_asks_after_the_end_is_told_so(root, started):
+    listing = Listing([str(root)])
+    if started:
+        await listing.start()
+    await listing.close()
+    for asked in (listing.files(), listing.encoded("*.py"), listing.count(), listing.prepare()):
+        with pytest.raises(Disconnected, match="closed"):
+            await asked
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_out_of_descriptors_it_says_so_and_recovers(tmp_path, started):
+    put(tmp_path, "a", "b/c")
+    listing = Listing([str(tmp_path)])
+    if started:
+        await listing.start()
+        put(tmp_path, "b/d")
+    with no_descriptors_left():
+        listing.suspect(str(tmp_path / "b/d"))
+        with pytest.raises(FileProblem, match="^failed to list files: Too many open files$"):
+            await listing.encoded()
+        with pytest.raises(FileProblem, match="Too many open files"):
+            await listing.count()
+    assert await listing.files() == (["a", "b/c", "b/d"] if started else ["a", "b/c"])
+    await listing.close()
+
+
+async def test_started_out_of_descriptors_it_reads_all_later(tmp_path):
+    put(tmp_path, "a", "b/c")
+    listing = Listing([str(tmp_path)])
+    with no_descriptors_left():
+        await listing.start()
+    assert await listing.files() == ["a", "b/c"]
+    await listing.close()
+
+
+def test_nothing_that_reads_folders_is_loaded_before_it_is_needed():
+    program = (
+        "import sys, ide_bridge.workspace.listing as l; l.Listing(['/']);"
+        "print([name for name in ('index', 'tree', 'watching', 'repository', 'ignore')"
+        " if f'ide_bridge.workspace.{name}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout.strip() == "[]"
 
 
 async def test_one_that_was_never_used_closes(root):

@@ -92,7 +92,7 @@ def test_never_both_the_config_folder_and_the_home(home):
 def test_a_lock_folder_that_cannot_be_made_is_told_in_one_sentence(home, monkeypatch):
     (home.path / "file").touch()
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home.path / "file"))
-    with pytest.raises(SetupProblem, match=r"^Cannot make the lock folder .*: Not a directory\.$"):
+    with pytest.raises(SetupProblem, match=r"^The folder .*/ide cannot be made: Not a directory; set HOME, or "):
         lock_folders()
 
 
@@ -159,6 +159,26 @@ def test_a_planted_link_is_not_followed(home):
     assert victim.read_text(encoding="utf-8") == "precious"
     assert not os.path.islink(lock.path)
     assert os.listdir(folder) == ["4711.lock"]
+
+
+def test_a_lock_that_cannot_be_written_leaves_no_copy_of_the_token(home):
+    (home.config / "ide" / "4711.lock").mkdir(parents=True, mode=0o700)
+    (home.config / "ide").chmod(0o700)
+    with pytest.raises(SetupProblem, match=r"4711\.lock cannot be used: Is a directory; move it away"):
+        written()
+    assert os.listdir(home.config / "ide") == ["4711.lock"]
+
+
+def test_a_pipe_under_the_name_of_a_lock_keeps_nobody_waiting(home):
+    lock = written()
+    os.unlink(lock.path)
+    os.mkfifo(lock.path)
+    assert read_lock(lock.path) == {}
+    assert sweep([str(home.config / "ide")]) == []
+    lock.remove()
+    assert stat.S_ISFIFO(os.stat(lock.path).st_mode)
+    lock.write()
+    assert read_lock(lock.path)["authToken"] == TOKEN
 
 
 def test_what_we_left_behind_is_swept_and_nothing_else(home, dead_pid):

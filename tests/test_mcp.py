@@ -8,6 +8,7 @@ from ide_bridge.bridge import Bridge
 from ide_bridge.editor.interface import Editor
 from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS
 from tests.fakes.claude_client import Refused, connect_to
+from tests.fakes.memory_editor import MemoryEditor
 from tests.fakes.surroundings import at_home
 
 
@@ -55,6 +56,10 @@ def text(answer):
     return block["text"]
 
 
+def arguments_of(tools):
+    return [argument for tool in tools for argument in tool["inputSchema"]["properties"].values()]
+
+
 @pytest.mark.parametrize("version", PROTOCOL_VERSIONS)
 async def test_every_version_we_know_is_spoken(client, version):
     answer = await client.initialize(version)
@@ -87,6 +92,63 @@ async def test_every_tool_has_a_description_and_a_schema_of_its_own(client):
     assert write["properties"]["path"]["type"] == "string"
     assert tools["listFiles"]["inputSchema"].get("required", []) == []
     assert tools["getOpenFiles"]["inputSchema"]["properties"] == {}
+
+
+async def test_the_tools_are_the_methods_and_those_of_the_extension(client):
+    tools = (await client.request("tools/list"))["tools"]
+    assert [tool["name"] for tool in tools] == [
+        *DIRECT,
+        "openFile",
+        "getOpenEditors",
+        "getWorkspaceFolders",
+        "checkDocumentDirty",
+        "saveDocument",
+        "getCurrentSelection",
+        "getLatestSelection",
+        "getDiagnostics",
+        "openDiff",
+        "close_tab",
+        "closeAllDiffTabs",
+    ]
+    assert all(tool.keys() == {"name", "description", "inputSchema"} for tool in tools)
+    assert all(argument.keys() >= {"type"} or "anyOf" in argument for argument in arguments_of(tools))
+    assert await client.request("tools/list") == {"tools": tools}
+
+
+async def test_the_tools_of_the_editor_are_no_methods(client):
+    for name in ("openDiff", "closeAllDiffTabs", "getDiagnostics", "getLatestSelection"):
+        with pytest.raises(Refused) as refused:
+            await client.request(name, {})
+        assert refused.value.code == -32601
+
+
+async def test_members_of_a_call_that_nobody_knows_are_ignored(client):
+    meta = {"progressToken": 7, "claudecode/toolUseId": "toolu_1"}
+    for arguments in ({}, {"more": [1]}, None):
+        params = {"name": "closeAllDiffTabs", "arguments": arguments, "_meta": meta, "task": {}}
+        assert text(await client.request("tools/call", params)) == "CLOSED_0_DIFF_TABS"
+
+
+async def test_several_texts_are_several_blocks(project):
+    editor = MemoryEditor()
+    async with Bridge(project, editor=editor) as bridge, connect_to(bridge) as client:
+        given = {"old_file_path": "a", "new_file_path": "a", "new_file_contents": "n", "tab_name": "t"}
+        asked = await client.ask_tool("openDiff", given)
+        editor.keep(await editor.shown("t"))
+        assert await client.answer(asked) == {
+            "content": [{"type": "text", "text": "FILE_SAVED"}, {"type": "text", "text": "n"}]
+        }
+
+
+async def test_a_client_may_say_who_it_is_in_any_way_it_likes(project):
+    async with Bridge(project) as bridge, connect_to(bridge) as client:
+        for info in ({}, {"name": "x"}, {"name": "x", "version": "1", "extra": {}}):
+            await client.request("initialize", {"protocolVersion": "2025-11-25", "clientInfo": info})
+        for params in ({"pid": None}, {}, {"pid": "no number"}, {"pid": -1}):
+            await client.notify("ide_connected", params)
+        assert await client.request("ping") == {}
+        (known,) = bridge.status()["clients"]
+        assert (known["name"], known["version"], known["pid"], known["folder"]) == ("x", "1", -1, None)
 
 
 async def test_a_method_as_a_tool_answers_its_result_as_json_and_a_text_as_it_is(project, client):
@@ -149,6 +211,7 @@ async def test_a_cancelled_call_ends_and_is_not_answered(project):
             await client.notify("notifications/cancelled", {"requestId": asked, "reason": "the user said so"})
             await editor.ended.wait()
         assert await client.request("ping") == {}
+        assert client.unread == []
 
 
 async def test_a_call_ends_with_its_client(project):

@@ -1,24 +1,34 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
 from ide_bridge.fronts.process import working_folder
 
+WAITING = "import sys; print(flush=True); sys.stdin.read()"
+
+
+@contextmanager
+def working_in(folder):
+    """A process that works in a new folder."""
+    folder.mkdir()
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", WAITING], cwd=folder, **pipes)
+    try:
+        process.stdout.readline()
+        yield process
+    finally:
+        process.communicate()
+
 
 def test_where_a_process_works(tmp_path):
     folder = tmp_path / "ein é ordner"
-    folder.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"], cwd=folder, stdin=subprocess.PIPE
-    )
-    try:
+    with working_in(folder) as process:
         assert working_folder(process.pid) == str(folder)
-        assert working_folder(os.getpid()) == os.getcwd()
-    finally:
-        process.communicate()
     assert working_folder(process.pid) is None
+    assert working_folder(os.getpid()) == os.getcwd()
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**22 + 1, 2**31, 2**70])
@@ -28,16 +38,9 @@ def test_a_number_that_is_no_process_works_nowhere(pid):
 
 def test_a_folder_that_is_gone_is_no_folder(tmp_path):
     folder = tmp_path / "gone"
-    folder.mkdir()
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()"], cwd=folder, stdin=-1, stdout=-1
-    )
-    try:
-        process.stdout.readline()
+    with working_in(folder) as process:
         folder.rmdir()
         assert working_folder(process.pid) is None
-    finally:
-        process.communicate()
 
 
 @pytest.mark.parametrize("pid", [0, -1, 2**70])

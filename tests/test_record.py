@@ -225,7 +225,7 @@ def test_without_a_bridge_there_is_nothing_to_record(home, project):
 
 async def test_on_a_terminal_it_says_what_it_does_and_counts(home, project, served):
     # The shell tells how it ended: tmux may see the terminal close before it sees the program end.
-    script = 'trap : INT; "$0" record out.ndjson; echo "exit $?"; exec sleep 60'
+    script = 'trap : INT; "$0" "$@" record out.ndjson; echo "exit $?"; exec sleep 60'
     with Terminal(["sh", "-c", script, *PROGRAM], project, home.environment) as terminal:
         terminal.wait_for("The token is masked; the contents of files are not. Ctrl-C ends it.")
         assert f"the bridge for {project}" in terminal.screen().replace("\n", "")

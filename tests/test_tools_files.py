@@ -1,6 +1,8 @@
 import asyncio
 import os
 import subprocess
+import threading
+from contextlib import AsyncExitStack
 
 import pytest
 
@@ -375,3 +377,103 @@ async def test_turns_are_forgotten_when_nobody_waits(project):
     del turn
     await asyncio.sleep(0)
     assert not memory._turns
+
+
+async def test_of_clients_that_have_read_the_same_only_one_may_write(project):
+    async with Bridge(project) as bridge, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect_to(bridge)) for _ in range(8)]
+        for turn in range(6):
+            write(project / "a", f"{turn:06}")
+            for client in clients:
+                await client.request("readFile", {"path": "a"})
+            asked = [
+                (client, await client.ask("writeFile", {"path": "a", "content": f"{number:06}"}))
+                for number, client in enumerate(clients)
+            ]
+            answers = await asyncio.gather(
+                *(client.answer(number) for client, number in asked), return_exceptions=True
+            )
+            assert answers.count(True) == 1
+
+
+async def test_of_contexts_with_a_hard_linked_file_only_one_may_write(project):
+    write(project / "a", "0000")
+    os.link(project / "a", project / "b")
+    first = Context(Workspace(project), Editor())
+    contexts = [first.for_another(number) for number in range(6)]
+    for context in contexts:
+        assert files.read_file.call(context, files.ReadFile("a")) == "0000"
+    writes = [files.write_file.call(context, files.WriteFile("a", f"{n:04}")) for n, context in enumerate(contexts)]
+    assert (await asyncio.gather(*writes, return_exceptions=True)).count(True) == 1
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_write_that_is_cancelled_in_the_middle_is_finished_and_known(project, times):
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(Workspace):
+        def _write(self, *arguments):
+            begun.set()
+            assert go_on.wait(10)
+            return super()._write(*arguments)
+
+    context = Context(Slow(project), Editor())
+    write(project / "a", "0")
+    assert files.read_file.call(context, files.ReadFile("a")) == "0"
+    writing = asyncio.create_task(files.write_file.call(context, files.WriteFile("a", "1")))
+    assert await asyncio.to_thread(begun.wait, 10)
+    for _ in range(times):
+        writing.cancel()
+        await asyncio.sleep(0)
+    waiting = asyncio.create_task(files.write_file.call(context, files.WriteFile("a", "never")))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    go_on.set()
+    for task in (writing, waiting):
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert (project / "a").read_text(encoding="utf-8") == "1"
+    assert await files.write_file.call(context, files.WriteFile("a", "22"))
+
+
+async def test_a_cancelled_write_that_fails_is_still_cancelled(project):
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Failing(Workspace):
+        def _write(self, *arguments):
+            begun.set()
+            assert go_on.wait(10)
+            raise FileProblem("failed to write file: No")
+
+    context = Context(Failing(project), Editor())
+    writing = asyncio.create_task(files.write_file.call(context, files.WriteFile("a", "1")))
+    assert await asyncio.to_thread(begun.wait, 10)
+    writing.cancel()
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+
+
+async def test_an_empty_file_is_read(client, project):
+    write(project / "a", "")
+    assert await client.request("readFile", {"path": "a"}) == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="there is no such file system here")
+async def test_what_the_system_makes_while_it_is_read_holds_nobody_up():
+    context = Context(Workspace("/proc"), Editor())
+    reading = files.read_file.call(context, files.ReadFile("self/status"))
+    assert (await asyncio.wait_for(reading, 5)).startswith("Name:")
+
+
+async def test_a_path_that_is_another_at_every_look_is_no_accident(project, monkeypatch):
+    """As when a link is put in place of a file between two looks."""
+
+    def moved(path, **_):
+        raise OSError(22, "Invalid argument")
+
+    context = Context(Workspace(project), Editor())
+    write(project / "a", "0")
+    monkeypatch.setattr(os.path, "realpath", moved)
+    assert files.read_file.call(context, files.ReadFile("a")) == "0"
+    assert await files.write_file.call(context, files.WriteFile("a", "1"))

@@ -5,6 +5,7 @@ It does not know how an index is told what changed.
 
 import contextlib
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -37,6 +38,23 @@ def git_list(folder):
     output = git(folder, "ls-files", "-co", "--exclude-standard", "-z")
     names = {name for name in output.split(b"\0") if name and _is_there(os.fsencode(folder), name)}
     return sorted(name.decode() for name in names if _is_text(name))
+
+
+@contextlib.contextmanager
+def no_descriptors_left():
+    """Lets nobody in this process open anything for a while."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    taken = []
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        yield
+    finally:
+        for descriptor in taken:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def put(folder, *paths, text=""):

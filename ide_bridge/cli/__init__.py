@@ -108,7 +108,10 @@ def _run(given: list[str]) -> int:
         serve.heed_signals()
         if not any(word.startswith("-") and word != "--json" for word in given):
             return serve.serve([word for word in given[1:] if word != "--json"], json="--json" in given)
-    args = _parser(given).parse_args(given)
+    try:
+        args = _parser(given).parse_args(given)
+    except SystemExit as end:  # --help, or wrong usage: said already, as far as the output could take it
+        return int(end.code or 0)
     command: ModuleType = args.command
     code: int = command.run(args)
     return code

@@ -30,7 +30,7 @@ _STOPPED_BY = tuple(
 
 
 class _Signals:
-    """The signals that end us: the first one is remembered, and told to the bridge; the rest are ignored.
+    """The signals that end us: the first one is remembered, and told to the bridge; the rest change nothing.
 
     One handler from the first line to the last. It raises nothing, because it would do so anywhere, in the middle
     of writing the lock or of removing it; and it is not the event loop's, which puts the deadly default back when
@@ -44,17 +44,18 @@ class _Signals:
     def heed(self) -> None:
         """From now on, be asked to end, and not ended."""
         for number in _STOPPED_BY:
-            signal.signal(number, self._first)
+            signal.signal(number, self._asked)
 
     def ignore(self) -> None:
-        """From now on, take no notice: we are ending as it is."""
+        """Let none through any more: the interpreter, on its way out, puts the deadly default back."""
+        if hasattr(signal, "pthread_sigmask"):  # or Python complains of one that comes while the handler changes
+            signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPED_BY)
         for number in _STOPPED_BY:
             signal.signal(number, signal.SIG_IGN)
 
-    def _first(self, *_signal: object) -> None:
-        self.ignore()
-        self.came = True
-        if self.tell is not None:
+    def _asked(self, *_signal: object) -> None:
+        first, self.came = not self.came, True
+        if first and self.tell is not None:
             self.tell()
 
 
@@ -97,7 +98,7 @@ def serve(
         finally:
             claim.close()
     finally:
-        _signals.ignore()  # the interpreter, on its way out, would die of one
+        _signals.ignore()
 
 
 def _seconds(text: str) -> float:

@@ -30,7 +30,9 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 def run(args: "argparse.Namespace") -> int:
     """Stop what was named, and wait until it is gone."""
-    folder = here() if args.folder is None else args.folder
+    if args.folder == "":
+        raise SetupProblem("The name of a folder is empty; name one, or none at all for this folder.")
+    folder = args.folder or here()
     bridges = running_bridges() if args.all else [bridge for bridge in [find(folder)] if bridge is not None]
     if not bridges:
         where = "" if args.all else f" for {folder}"

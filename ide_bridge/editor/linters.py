@@ -12,18 +12,17 @@ It does not know what linters write, or who wants to know what they found.
 """
 
 import asyncio
-import contextlib
 import functools
 import logging
 import os
-import signal
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from pathlib import PurePath
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ide_bridge.answers import Answer
-from ide_bridge.editor.lint_output import Finding, parse
+from ide_bridge.editor.lint_output import Finding
+from ide_bridge.editor.lint_process import OUTPUT_LIMIT, run_process
 from ide_bridge.errors import InvalidParams
 from ide_bridge.model import Diagnostic
 from ide_bridge.settings import Linter
@@ -40,9 +39,6 @@ ANSWER_SECONDS = 0.2
 TOGETHER = 2
 WAITING_LIMIT = 100
 """Of more files that wait the oldest are given up: switching a branch should not keep us busy for hours."""
-OUTPUT_LIMIT = 1024 * 1024
-_END_SECONDS = 2.0
-_COMPLAINT_LIMIT = 200
 _FILE = "{file}"
 
 Listed = Callable[[str], bool]
@@ -219,7 +215,7 @@ class Linters:
     async def _findings(self, target: _Target) -> list[Finding] | None:
         """What a linter says; ``None`` when it fails, which the user is told once."""
         try:
-            process = await _run_process(_command(target), target.root, target.linter.seconds)
+            process = await run_process(_command(target), target.root, target.linter.seconds)
             findings = await asyncio.to_thread(process.findings)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -319,89 +315,6 @@ class _Job:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-
-class _Process(asyncio.SubprocessProtocol):
-    """A linter's process, and the beginning of what it says; ``code`` stays ``None`` while it has not ended."""
-
-    def __init__(self) -> None:
-        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._exited: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.code: int | None = None
-        self.cut = False
-        self._said = {1: bytearray(), 2: bytearray()}
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It has started."""
-        self._transport = cast(asyncio.SubprocessTransport, transport)
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """It says something."""
-        said = self._said[fd]
-        self.cut = self.cut or len(said) + len(data) > OUTPUT_LIMIT
-        said += data[: OUTPUT_LIMIT - len(said)]
-        if self.cut:
-            self.kill()
-
-    def process_exited(self) -> None:
-        """It has ended, but what it started may still have its pipes."""
-        self._exited.set_result(None)
-
-    def connection_lost(self, _error: Exception | None) -> None:
-        """It has ended, and nobody can write to its pipes any more."""
-        self.code = self._transport.get_returncode()
-        self.ended.set_result(None)
-
-    def kill(self) -> None:
-        """End it with everything it has started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            if hasattr(os, "killpg"):
-                os.killpg(self._transport.get_pid(), signal.SIGKILL)
-            else:
-                self._transport.kill()
-
-    async def end(self) -> None:
-        """End it if need be, and wait until it has; what fled from its group keeps no pipe of ours."""
-        if not self.ended.done():
-            self.kill()
-            # Closing looks after the process, and would take its exit code away from the loop.
-            await asyncio.wait({self._exited}, timeout=_END_SECONDS)
-        self._transport.close()
-        await asyncio.wait({self.ended}, timeout=_END_SECONDS)
-
-    def findings(self) -> list[Finding]:
-        """What it found; compilers tell it on the second stream."""
-        return [finding for said in self._said.values() for finding in parse(said.decode(errors="replace"))]
-
-    def complaint(self) -> str:
-        """The first line it said, to be shown to the user."""
-        lines = (line for fd in (2, 1) for line in self._said[fd].decode(errors="replace").splitlines())
-        first = next((line.strip() for line in lines if line.strip()), "")
-        shown = "".join(character if character.isprintable() else "?" for character in first[:_COMPLAINT_LIMIT])
-        return f" and said: {shown}" if shown else " and said nothing."
-
-
-async def _run_process(command: Sequence[str], folder: str, seconds: float) -> _Process:
-    """Run a command in a folder to its end; one that takes too long is ended, and has no code."""
-    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    starting = asyncio.ensure_future(
-        asyncio.get_running_loop().subprocess_exec(
-            _Process, *command, cwd=folder, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-    )
-    try:
-        _, process = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with contextlib.suppress(OSError, ValueError):
-            await (await starting)[1].end()  # a start that is broken off would leave behind what it started
-        raise
-    try:
-        done, _ = await asyncio.wait({process.ended}, timeout=seconds)
-    finally:
-        await process.end()
-    if not done:
-        process.code = None
-    return process
 
 
 def _by_file(target: _Target, findings: Iterable[Finding], listed: Listed) -> dict[str, list[Diagnostic]]:

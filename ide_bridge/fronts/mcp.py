@@ -105,6 +105,7 @@ def _initialize(client: Client, params: Initialize) -> Mapping[str, object]:
 
 def _initialized(client: Client, _params: NoParams) -> None:
     client.ready = True
+    client.arrives()
 
 
 def _ide_connected(client: Client, params: Connected) -> None:
@@ -114,6 +115,7 @@ def _ide_connected(client: Client, params: Connected) -> None:
 
 def _list_tools(client: Client, listed: Raw, welcome: Callable[[Client], None]) -> Raw:
     if client.ready:
+        client.arrives()
         welcome(client)
     return listed
 

@@ -4,6 +4,9 @@ A selection goes to every client, the first at once and what follows at most eve
 A mention goes to one client: the one the user chose, else the one whose folder fits best and that was active
 last; while there is none it waits. What is told is what may be shared, and each share is a line of the audit log.
 
+A CLI that has just come does not listen yet, and does not say when it begins to. So it is told the selection at
+once and once more a moment later, and a mention, which would be seen twice, waits for that moment.
+
 It does not know how an editor or a client is reached.
 """
 
@@ -11,7 +14,7 @@ import asyncio
 import logging
 from collections import deque
 
-from ide_bridge.fronts.client import Client, Clients
+from ide_bridge.fronts.client import DEAF_SECONDS, Client, Clients
 from ide_bridge.model import (
     DiagnosticsChanged,
     DiffDecided,
@@ -45,6 +48,7 @@ class Push:
         self._context = context
         self._mentions: deque[Mentioned] = deque(maxlen=MENTIONS_LIMIT)
         self._pause: asyncio.TimerHandle | None = None
+        self._handing_over: asyncio.TimerHandle | None = None
         self._stale = False
         self._sent: dict[str, object] = _NOTHING
 
@@ -54,8 +58,9 @@ class Push:
             async for event in self._context.editor.events():
                 self._take_safely(event)
         finally:
-            if self._pause is not None:
-                self._pause.cancel()
+            for timer in (self._pause, self._handing_over):
+                if timer is not None:
+                    timer.cancel()
 
     def take(self, event: Event) -> None:
         """Pass one event on to whom it concerns."""
@@ -87,6 +92,7 @@ class Push:
         """Tell a client that has just come what the others know already."""
         if (described := self._described()) is not _NOTHING:
             self._send_selection([client], described)
+        asyncio.get_running_loop().call_later(DEAF_SECONDS, self._repeat, client)
         self._hand_over()
 
     def policy_changed(self) -> None:
@@ -124,11 +130,25 @@ class Push:
             if (path := described.get("filePath")) is not None:
                 self._context.workspace.audit.share(client.label, _kind(described), str(path), _lines(described))
 
+    def _repeat(self, client: Client) -> None:
+        """Tell a client again what it may have missed; that is no other share, and not noted again."""
+        described = self._described()
+        if described is not _NOTHING and client in self._clients.ready():
+            client.notify("selection_changed", described, key="selection")
+
     # -- mentions ------------------------------------------------------------------------------------------
 
     def _hand_over(self) -> None:
         while self._mentions and (client := self._clients.for_file(self._mentions[0].path)) is not None:
+            if (seconds := client.deaf_for) > 0:
+                self._hand_over_later(seconds)
+                return
             self._mention(client, self._mentions.popleft())
+
+    def _hand_over_later(self, seconds: float) -> None:
+        if self._handing_over is not None:
+            self._handing_over.cancel()
+        self._handing_over = asyncio.get_running_loop().call_later(seconds, self._hand_over)
 
     def _mention(self, client: Client, mention: Mentioned) -> None:
         """Tell of it even when the file is not shared: the user himself hands it over."""

@@ -3,9 +3,13 @@
 ``openDiff`` is answered when it is decided. A closed window is a rejection and is answered as one: the CLI would
 take ``TAB_CLOSED`` for consent. The file itself is never written here; the client does that.
 
+Closing waits its turn as opening does, although it has nothing to wait for: what is closed in the same breath
+as it is opened must be open by then.
+
 It does not know how a diff is shown.
 """
 
+import logging
 import os
 from typing import Annotated
 
@@ -16,6 +20,8 @@ from ide_bridge.tools.registry import Context, Texts, tool
 from ide_bridge.wire.dispatch import NoParams
 
 __all__ = ["TOOLS"]
+
+logger = logging.getLogger(__name__)
 
 
 class OpenDiff(msgspec.Struct):
@@ -41,19 +47,22 @@ async def open_diff(context: Context, params: OpenDiff) -> Texts:
     if kept is None:
         return Texts(["DIFF_REJECTED"])
     context.problems.expect(path)
-    await context.workspace.expect(path, kept, client=context.client_name)
+    try:
+        await context.workspace.expect(path, kept, client=context.client_name)
+    except Exception:  # the user has decided, and that is told whatever becomes of the journal
+        logger.exception("a kept diff is not in the journal")
     return Texts(["FILE_SAVED", kept])
 
 
 @tool("close_tab", CloseTab, says=lambda params: f"closes {params.tab_name}")
-def close_tab(context: Context, params: CloseTab) -> str:
+async def close_tab(context: Context, params: CloseTab) -> str:
     """Close a diff by its tab name; one that is closed already is fine."""
     context.diffs.close(context.client, params.tab_name)
     return "TAB_CLOSED"
 
 
 @tool("closeAllDiffTabs", NoParams, says=lambda _: "closes its diffs")
-def close_all_diff_tabs(context: Context, _: NoParams) -> str:
+async def close_all_diff_tabs(context: Context, _: NoParams) -> str:
     """Close every diff this client has opened."""
     return f"CLOSED_{context.diffs.close_all(context.client)}_DIFF_TABS"
 

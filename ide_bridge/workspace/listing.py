@@ -124,7 +124,7 @@ class Listing:
     # -- on the event loop ---------------------------------------------------------------------------------
 
     def _is_fresh(self) -> bool:
-        return self._index is not None and not self._reading and not self._index.stirred
+        return not (self._closed or self._index is None or self._reading or self._index.stirred)
 
     async def _change(self) -> None:
         """Turn to the folders as they are now; one change at a time, so that the last one stays."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.bench import dispatch, launch, listing, roundtrips
+from tests.bench import dispatch, editing, launch, listing, roundtrips
 from tests.bench.stage import Stage
 from tests.bench.table import Figure, Unmeasured, show, tell
 
@@ -21,12 +21,14 @@ BENCHMARKS: dict[str, Callable[[Stage], Awaitable[list[Figure]]]] = {
     "P2": roundtrips.in_flight,
     "P3": dispatch.dispatching,
     "P4": roundtrips.reading,
+    "P5": editing.large_diffs,
     "P6": launch.starting,
     "P7": launch.memory,
     "P8": listing.first_list,
     "P9": listing.later_list,
     "P10": listing.news,
     "P11": listing.idle,
+    "P12": editing.selections,
 }
 
 

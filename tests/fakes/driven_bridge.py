@@ -64,6 +64,11 @@ class DrivenEditor(MemoryEditor):
                 self.mention(path, start, end)
             case ["keep", int(number), contents]:
                 self.keep(self.diffs[number], contents)
+            case ["keep all"]:
+                kept = list(self.diffs.values())
+                for diff in kept:
+                    self.keep(diff)
+                return len(kept)
             case ["reject", int(number)]:
                 self.reject(self.diffs[number])
             case ["find", str(path), found]:
@@ -137,6 +142,10 @@ class DrivenBridge(BridgeProcess):
     def keep(self, diff: Diff, contents: str | None = None) -> None:
         """Keep a diff, perhaps changed."""
         self._order("keep", diff.id, contents)
+
+    def keep_next(self) -> None:
+        """Keep what is, or comes, on the screen without looking at it."""
+        self._wait_until(lambda: self._order("keep all") != 0, "no diff")
 
     def reject(self, diff: Diff) -> None:
         """Close the window of a diff."""

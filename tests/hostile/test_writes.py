@@ -1,12 +1,13 @@
 """No write gets at git's own files, leaves the workspace, or leaves a file neither old nor new."""
 
 import os
+import subprocess
 import threading
 from contextlib import suppress
 
 import pytest
 
-from ide_bridge.errors import BridgeError, PathRefused
+from ide_bridge.errors import BridgeError, FileProblem, PathRefused
 from ide_bridge.workspace.beneath import Way, best_way
 from ide_bridge.workspace.files import Files
 from ide_bridge.workspace.guard import Guard
@@ -175,3 +176,102 @@ def test_a_planted_temporary_file_is_not_followed(ws, way):
         write(Guard([str(ws)], way=way), "f")
     assert (ws.parent / "outside" / "f").read_text(encoding="utf-8") == "theirs"
     assert (ws / "f").read_text(encoding="utf-8") == "x"
+
+
+# -- several names -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["config", "hooks/post-checkout", "deep/er/file"])
+def test_nothing_of_git_is_written_through_a_hard_link(ws, way, name):
+    make_repository(ws)
+    target = ws / ".git" / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text("theirs", encoding="utf-8")
+    os.link(target, ws / "sub" / "harmless")
+    before = tree(ws)
+    with pytest.raises(PathRefused, match=r"^nothing under \.git is written, and the file is linked there$"):
+        write(Guard([str(ws)], way=way), "sub/harmless")
+    assert target.read_text(encoding="utf-8") == "theirs"
+    assert tree(ws) == before
+
+
+def test_nor_through_one_to_the_repository_above_the_workspace(ws):
+    make_repository(ws)
+    os.link(ws / ".git" / "config", ws / "sub" / "harmless")
+    with pytest.raises(PathRefused, match=r"^nothing under \.git is written"):
+        write(Guard([str(ws / "sub")]), "harmless")
+
+
+def test_nor_through_one_from_another_root(ws, tmp_path):
+    make_repository(ws)
+    other = tmp_path / "other"
+    other.mkdir()
+    os.link(ws / ".git" / "config", other / "harmless")
+    with pytest.raises(PathRefused, match=r"^nothing under \.git is written"):
+        write(Guard([str(ws), str(other)]), f"{other}/harmless")
+
+
+def test_a_file_with_several_names_elsewhere_is_written_under_all(ws, way):
+    make_repository(ws)
+    (ws / "a").write_text("old", encoding="utf-8")
+    os.link(ws / "a", ws / "sub" / "b")
+    write(Guard([str(ws)], way=way), "a", "new")
+    assert (ws / "sub" / "b").read_text(encoding="utf-8") == "new"
+
+
+def make_repository(ws):
+    for part in ("objects", "refs"):
+        (ws / ".git" / part).mkdir()
+    (ws / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
+
+
+# -- a disk without room -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of three megabytes."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("no file system may be mounted here")
+    yield disk
+    subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.parametrize("reserving", [True, False])
+@pytest.mark.parametrize("old", ["O" * 900_000, "O" * 1_200_000, ""])
+def test_without_room_a_file_with_several_names_stays_as_it_is(small_disk, monkeypatch, old, reserving):
+    if not reserving:
+        monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    (small_disk / "a").write_text(old, encoding="utf-8")
+    os.link(small_disk / "a", small_disk / "b")
+    with pytest.raises(FileProblem, match=r"^failed to write file: No space left on device$"):
+        write(Guard([str(small_disk)]), "a", "N" * 1_600_000)
+    assert (small_disk / "b").read_text(encoding="utf-8") == old
+    assert sorted(os.listdir(small_disk)) == ["a", "b"]
+
+
+def test_a_write_that_fails_leaves_no_folders(small_disk, way):
+    (small_disk / "kept").mkdir()
+    with pytest.raises(FileProblem, match="No space left"):
+        write(Guard([str(small_disk)], way=way), "kept/p/q/new", "N" * 4_000_000)
+    assert tree(small_disk) == [str(small_disk / "kept")]
+
+
+def test_a_folder_that_somebody_uses_by_then_stays(ws, way):
+    guard = Guard([str(ws)], way=way)
+    with pytest.raises(ZeroDivisionError), guard.enter(guard.locate("new/deeper/x")):
+        (ws / "new" / "theirs").write_text("", encoding="utf-8")
+        _ = 1 / 0
+    assert os.listdir(ws / "new") == ["theirs"]
+
+
+def test_folders_are_not_removed_through_a_link_that_was_put_in_their_place(ws, way, tmp_path):
+    guard = Guard([str(ws)], way=way)
+    (tmp_path / "outside" / "deeper").mkdir()
+    with pytest.raises(ZeroDivisionError), guard.enter(guard.locate("new/deeper/x")):
+        os.rename(ws / "new", ws / "moved")
+        os.symlink(tmp_path / "outside", ws / "new")
+        _ = 1 / 0
+    assert (tmp_path / "outside" / "deeper").is_dir()
