@@ -96,7 +96,8 @@ def open_regular(path: str, flags: int, *, follow: bool = False) -> int:
 
 def unusable(path: str, error: OSError) -> SetupProblem:
     """Tell the user which file of ours the system does not let us use, and what to do about it."""
-    remedy = _remedy(error, "move it away or correct its permissions")
+    elsewhere = " or set HOME to another place" if error.errno == errno.ENOTDIR else " or correct its permissions"
+    remedy = _remedy(error, f"move it away{elsewhere}")
     return SetupProblem(f"{path} cannot be used: {error.strerror}; {remedy}.")
 
 

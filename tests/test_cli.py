@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
@@ -172,6 +173,13 @@ def test_a_call_where_no_bridge_runs_starts_one_for_the_git_top_level(home, proj
     assert home.locks() == []
 
 
+def test_calls_at_the_same_time_start_one_bridge_between_them(home, project):
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: run(home, "call", "listFiles", folder=project)[0], range(4)))
+    assert answers == ['["a.py"]\n'] * 4
+    assert len(home.locks()) == 1
+
+
 def test_stop_ends_the_bridge_of_a_folder_and_waits(home, project, served):
     assert run(home, "stop", str(project)) == ("", "")
     assert home.locks() == []
@@ -254,7 +262,7 @@ def test_a_reader_that_goes_away_is_no_accident(home, project, served):
 def test_an_accident_is_one_sentence_and_the_details_lie_in_a_private_file(monkeypatch, capsys):
     command = ModuleType("ide_bridge.cli.fall")
     command.add_arguments = lambda _parser: None
-    command.run = lambda _args: 1 // 0
+    command.run = lambda _args: {}["\udcff"]
     monkeypatch.setitem(COMMANDS, "fall", "have an accident")
     monkeypatch.setitem(sys.modules, command.__name__, command)
     with at_home() as home:
@@ -262,7 +270,7 @@ def test_an_accident_is_one_sentence_and_the_details_lie_in_a_private_file(monke
         report = home.path / ".local/state/ide-bridge/crash.log"
         told = f"ide-bridge: Something went wrong that should not; please report {report}\n"
         assert capsys.readouterr() == ("", told)
-        assert "ZeroDivisionError" in report.read_text(encoding="utf-8")
+        assert "KeyError" in report.read_text(encoding="utf-8")
         assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
 

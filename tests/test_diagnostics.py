@@ -249,7 +249,8 @@ async def test_after_a_write_the_editor_reloads_and_new_problems_are_told(client
     assert set(editor.reloaded) == {str(path)}
 
 
-async def test_after_a_kept_diff_the_write_of_the_client_is_noticed(bridge, client, editor, project):
+@pytest.mark.parametrize("asks_before", [True, False])
+async def test_after_a_kept_diff_the_write_of_the_client_is_noticed(bridge, client, editor, project, asks_before):
     path = project / "a.py"
     await watched(bridge)
     asked = await client.ask_tool(
@@ -263,7 +264,8 @@ async def test_after_a_kept_diff_the_write_of_the_client_is_noticed(bridge, clie
     )
     editor.keep(await editor.shown("tab"))
     assert texts(await client.answer(asked)) == ["FILE_SAVED", "x = \n"]
-    assert messages(await diagnostics(client, f"file://{path}")) == {f"file://{path}": []}
+    if asks_before:
+        assert messages(await diagnostics(client, f"file://{path}")) == {f"file://{path}": []}
     editor.later[str(path)] = [problem(path, "new")]
     path.write_text("x = \n", encoding="utf-8")
     assert messages(await diagnostics(client)) == {f"file://{path}": ["new"]}

@@ -144,7 +144,7 @@ def test_who_is_stopped_stops_soon():
 def test_no_single_step_takes_long(monkeypatch):
     """While an expression is being matched no other thread runs."""
     text = "".join(f"*{number}*a*b*c*\n" for number in range(2000)) + f"*{'a' * 200}b\n" * 50
-    names = [f"{number:04}" + letters * 80 for number in range(100) for letters in ("abx", "aaa")]
+    names = [f"{number:04}" + letters * 80 for number in range(1500) for letters in ("abx", "aaa")]
     ruled = rules(("", text))
     times = []
     ruled.hidden("", names[:1])

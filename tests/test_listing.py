@@ -369,7 +369,7 @@ async def test_out_of_descriptors_it_says_so_and_recovers(tmp_path, started):
         put(tmp_path, "b/d")
     with no_descriptors_left():
         listing.suspect(str(tmp_path / "b/d"))
-        with pytest.raises(FileProblem, match="^failed to list files: Too many open files$"):
+        with pytest.raises(FileProblem, match=r"^failed to list files: Too many open files$"):
             await listing.encoded()
         with pytest.raises(FileProblem, match="Too many open files"):
             await listing.count()

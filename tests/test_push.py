@@ -10,6 +10,7 @@ import pytest
 from ide_bridge.bridge import Bridge
 from ide_bridge.cli.reach import ask, find
 from ide_bridge.errors import InvalidParams
+from ide_bridge.fronts import push
 from ide_bridge.home import workspace_folder
 from ide_bridge.model import FileEvent, SelectionChanged
 from ide_bridge.workspace.audit import LOG_NAME
@@ -37,7 +38,8 @@ async def editor():
 
 
 @pytest.fixture
-async def bridge(project, editor):
+async def bridge(project, editor, monkeypatch):
+    monkeypatch.setattr(push, "DEAF_SECONDS", 0.01)
     async with Bridge(project, editor=editor) as bridge:
         yield bridge
 
@@ -46,6 +48,7 @@ async def bridge(project, editor):
 async def client(bridge):
     async with connect_to(bridge) as client:
         await client.introduce()
+        await eventually(lambda: listening(bridge))
         yield client
 
 
@@ -63,6 +66,11 @@ async def nothing_more(client):
     assert client.unread == []
 
 
+def listening(bridge):
+    """Who has been here long enough to be told something."""
+    return [client for client in bridge.clients.ready() if client.listens]
+
+
 async def pause():
     """Let the time pass in which selections are held back."""
     await asyncio.sleep(0.12)
@@ -71,7 +79,9 @@ async def pause():
 @asynccontextmanager
 async def working_in(folder):
     """A process that works in a folder; gives its pid."""
-    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], cwd=folder, stdin=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], cwd=folder, stdin=subprocess.PIPE
+    )
     try:
         yield process.pid
     finally:
@@ -175,6 +185,33 @@ async def test_a_new_client_is_told_the_latest_right_after_its_tools(bridge, edi
         await nothing_more(client)
 
 
+async def test_a_new_client_is_told_nothing_until_the_real_cli_would_listen(bridge, editor, project, monkeypatch):
+    """It would be lost: the CLI asks for the tools some time before it hears what it is told."""
+    monkeypatch.setattr(push, "DEAF_SECONDS", 0.5)
+    async with connect_to(bridge) as client:
+        await client.introduce()
+        select(editor, project / "a", "early")
+        editor.mention(str(project / "a"))
+        await eventually(lambda: bridge._push._mentions)
+        await pause()
+        await nothing_more(client)
+        assert listening(bridge) == []
+        assert (await selection(client))["text"] == "early"
+        await client.notification("at_mentioned")
+        await nothing_more(client)
+
+
+async def test_a_mention_waits_for_its_client_unless_that_one_leaves(bridge, client, editor, project, monkeypatch):
+    monkeypatch.setattr(push, "DEAF_SECONDS", 0.5)
+    async with connect_to(bridge) as other:
+        await other.introduce("other")
+        number = next(each["client"] for each in bridge.status()["clients"] if each["name"] == "other")
+        bridge.clients.choose(number)
+        editor.mention(str(project / "a"))
+        await eventually(lambda: bridge._push._mentions)
+    await client.notification("at_mentioned")
+
+
 async def test_nothing_is_told_before_the_client_is_initialized(bridge, editor, project):
     async with connect_to(bridge) as silent, connect_to(bridge) as half:
         await silent.request("tools/list")
@@ -205,6 +242,7 @@ async def test_a_client_that_does_not_read_loses_only_selections_in_between(brid
     count, big = 30, "x" * 900_000
     async with connect_to(bridge) as slow:
         await slow.introduce("slow")
+        await eventually(lambda: len(listening(bridge)) == 2)
         number = next(each["client"] for each in bridge.status()["clients"] if each["name"] == "slow")
         bridge.clients.choose(number)
         for line in range(count):
@@ -382,6 +420,7 @@ async def test_a_name_that_cannot_be_told_stops_nothing_else(bridge, client, edi
     select(editor, project / "b", "still here")
     while (await selection(client))["text"] != "still here":
         pass
+    assert "an event was lost" in caplog.text
     async with connect_to(bridge) as other:
         await other.introduce()
         assert (await selection(other))["text"] == "still here"

@@ -380,3 +380,13 @@ def test_a_text_that_changed_meanwhile_is_not_written_over_in_place_either(place
             replace(folder, "f", NEW, Old.find(folder, "f"), stamp)
     assert file.read_bytes() == b"changed"
     assert leftovers(place) == []
+
+
+def test_every_write_in_place_leaves_another_stamp(place, way, monkeypatch):
+    """Even when the clock of the file system stands still, which it does for milliseconds."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    (place / "a").write_bytes(b"0")
+    os.link(place / "a", place / "b")
+    with Folder(str(place), way) as folder:
+        stamps = [replace(folder, "a", b"%d" % (n % 10), Old.find(folder, "a"), None) for n in range(50)]
+    assert len(set(stamps)) == 50

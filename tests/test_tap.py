@@ -327,6 +327,20 @@ async def test_a_bridge_that_stops_tells_even_the_last_of_it(project):
     assert token.encode() not in b"".join(frames)
 
 
+async def test_a_bridge_that_stops_hands_over_what_a_slow_recorder_has_not_taken_yet(project):
+    text = "x" * 5_000_000
+    async with Bridge(project) as bridge, connect_to(bridge) as client:
+        with await asyncio.to_thread(Conversation, find(str(project)), seconds=10) as conversation:
+            await asyncio.to_thread(conversation.request, "record")
+            for _ in range(4):
+                await client.notify("anything", {"text": text})
+            assert await client.request("ping") == {}
+            stopping = asyncio.create_task(bridge.stop())
+            frames = await asyncio.to_thread(lambda: [frame for some in conversation.messages() for frame in some])
+            await stopping
+    assert [record["dir"] for record in params(frames)] == ["OPEN", *["C>S"] * 5, "S>C", "CLOSE"]
+
+
 async def test_one_who_hangs_up_in_the_middle_is_forgotten(project):
     async with Bridge(project) as bridge, connect_to(bridge) as client:
         with await asyncio.to_thread(Conversation, find(str(project)), seconds=10) as conversation:

@@ -396,6 +396,17 @@ async def test_of_clients_that_have_read_the_same_only_one_may_write(project):
             assert answers.count(True) == 1
 
 
+async def test_all_clients_take_turns_at_one_file(project):
+    write(project / "a", "")
+    os.symlink("a", project / "link")
+    workspace = Workspace(project)
+    one = Context(workspace, Editor())
+    other = one.for_another(1).for_another(2)
+    turn = one.seen.turn(workspace.locate("a"))
+    assert other.seen.turn(workspace.locate("link")) is turn
+    assert other.seen is not one.seen
+
+
 async def test_of_contexts_with_a_hard_linked_file_only_one_may_write(project):
     write(project / "a", "0000")
     os.link(project / "a", project / "b")
@@ -403,7 +414,9 @@ async def test_of_contexts_with_a_hard_linked_file_only_one_may_write(project):
     contexts = [first.for_another(number) for number in range(6)]
     for context in contexts:
         assert files.read_file.call(context, files.ReadFile("a")) == "0000"
-    writes = [files.write_file.call(context, files.WriteFile("a", f"{n:04}")) for n, context in enumerate(contexts)]
+    writes = [
+        files.write_file.call(context, files.WriteFile("a", f"{n:04}")) for n, context in enumerate(contexts)
+    ]
     assert (await asyncio.gather(*writes, return_exceptions=True)).count(True) == 1
 
 
@@ -440,7 +453,7 @@ async def test_a_cancelled_write_that_fails_is_still_cancelled(project):
     begun, go_on = threading.Event(), threading.Event()
 
     class Failing(Workspace):
-        def _write(self, *arguments):
+        def _write(self, *_):
             begun.set()
             assert go_on.wait(10)
             raise FileProblem("failed to write file: No")

@@ -94,8 +94,9 @@ def _report(error: Exception) -> str:
 
     try:
         path = os.path.join(private_folder(state_folder()), "crash.log")
-        with open(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w", encoding="utf-8") as file:
-            traceback.print_exception(error, file=file)
+        lines = "".join(traceback.format_exception(error)).encode(errors="backslashreplace")
+        with open(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as file:
+            file.write(lines)
     except (OSError, BridgeError):
         return f"this: {type(error).__name__}: {error}"
     return path

@@ -70,7 +70,8 @@ def find_or_start(folder: str) -> Running:
             break
         time.sleep(_POLL_SECONDS)
     with open(log, encoding="utf-8", errors="replace") as output:
-        why = output.read().strip().removeprefix("ide-bridge: ") or "it did not come up in time."
+        why = output.read().strip().removeprefix("ide-bridge: ")
+    why = why or f"it did not say why; see what it says to: ide-bridge serve '{workspace}'"
     raise SetupProblem(f"The bridge for {workspace} could not be started: {why}")
 
 

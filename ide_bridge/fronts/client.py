@@ -12,10 +12,7 @@ from typing import Protocol
 from ide_bridge.errors import InvalidParams
 from ide_bridge.tools.registry import Context
 
-__all__ = ["DEAF_SECONDS", "Client", "Clients"]
-
-DEAF_SECONDS = 0.5
-"""The CLI drops what it is told in the first 20 to 120 ms after its ``tools/list``; machines may be busier yet."""
+__all__ = ["Client", "Clients"]
 
 Happening = Callable[[str, str], None] | None
 """Told in human words what happens: who, and what; None when nobody listens."""
@@ -43,7 +40,7 @@ class Client:
         self.pid: int | None = None
         self.folder: str | None = None
         self.ready = False
-        self._listens_from = 0.0
+        self.listens = False
         self.active = time.monotonic()
         self.notify: Notify = _nobody
         self._happening = happening
@@ -62,15 +59,6 @@ class Client:
     def label(self) -> str:
         """What the audit log calls it."""
         return f"{self.name or 'a client'} {self.number}"
-
-    @property
-    def deaf_for(self) -> float:
-        """How many seconds it is better told nothing that cannot be told twice."""
-        return self._listens_from - time.monotonic()
-
-    def arrives(self) -> None:
-        """It introduces itself, or asks what there is; the CLI begins to listen a moment later, without a word."""
-        self._listens_from = time.monotonic() + DEAF_SECONDS
 
     def says(self, what: str) -> None:
         """Tell the user what this client does."""

@@ -69,7 +69,7 @@ class _ToolResult(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 def mcp_methods(registry: Registry, welcome: Callable[[Client], None]) -> dict[str, Method[Client, Any]]:
-    """The methods a client may call on any front; `welcome` is called when one knows what there is."""
+    """The methods a client may call on any front; `welcome` is called as it comes and asks for tools."""
 
     @cache
     def listed() -> Raw:
@@ -78,7 +78,7 @@ def mcp_methods(registry: Registry, welcome: Callable[[Client], None]) -> dict[s
 
     methods: dict[str, Method[Client, Any]] = {
         "initialize": Method(Initialize, _initialize),
-        "notifications/initialized": Method(NoParams, _initialized),
+        "notifications/initialized": Method(NoParams, lambda client, _params: _initialized(client, welcome)),
         "ide_connected": Method(Connected, _ide_connected),
         "ping": Method(NoParams, lambda _client, _params: {}),
         "tools/list": Method(NoParams, lambda client, _params: _list_tools(client, listed(), welcome)),
@@ -103,9 +103,9 @@ def _initialize(client: Client, params: Initialize) -> Mapping[str, object]:
     }
 
 
-def _initialized(client: Client, _params: NoParams) -> None:
+def _initialized(client: Client, welcome: Callable[[Client], None]) -> None:
     client.ready = True
-    client.arrives()
+    welcome(client)
 
 
 def _ide_connected(client: Client, params: Connected) -> None:
@@ -115,7 +115,6 @@ def _ide_connected(client: Client, params: Connected) -> None:
 
 def _list_tools(client: Client, listed: Raw, welcome: Callable[[Client], None]) -> Raw:
     if client.ready:
-        client.arrives()
         welcome(client)
     return listed
 

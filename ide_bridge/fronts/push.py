@@ -4,8 +4,8 @@ A selection goes to every client, the first at once and what follows at most eve
 A mention goes to one client: the one the user chose, else the one whose folder fits best and that was active
 last; while there is none it waits. What is told is what may be shared, and each share is a line of the audit log.
 
-A CLI that has just come does not listen yet, and does not say when it begins to. So it is told the selection at
-once and once more a moment later, and a mention, which would be seen twice, waits for that moment.
+The CLI drops what it is told in the first moment after its ``tools/list`` and does not say when it begins to
+listen. So a client that has just come is told nothing for a moment, and then what there is to tell.
 
 It does not know how an editor or a client is reached.
 """
@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections import deque
 
-from ide_bridge.fronts.client import DEAF_SECONDS, Client, Clients
+from ide_bridge.fronts.client import Client, Clients
 from ide_bridge.model import (
     DiagnosticsChanged,
     DiffDecided,
@@ -32,6 +32,9 @@ __all__ = ["Push"]
 logger = logging.getLogger(__name__)
 
 SELECTION_SECONDS = 0.05
+DEAF_SECONDS = 0.5
+"""The real CLI took 20 to 120 ms. What it is told too early is lost, so there is room for slower machines."""
+
 MENTIONS_LIMIT = 100
 
 _NOTHING: dict[str, object] = {
@@ -48,7 +51,7 @@ class Push:
         self._context = context
         self._mentions: deque[Mentioned] = deque(maxlen=MENTIONS_LIMIT)
         self._pause: asyncio.TimerHandle | None = None
-        self._handing_over: asyncio.TimerHandle | None = None
+        self._arriving: dict[Client, asyncio.TimerHandle] = {}
         self._stale = False
         self._sent: dict[str, object] = _NOTHING
 
@@ -58,7 +61,7 @@ class Push:
             async for event in self._context.editor.events():
                 self._take_safely(event)
         finally:
-            for timer in (self._pause, self._handing_over):
+            for timer in (self._pause, *self._arriving.values()):
                 if timer is not None:
                     timer.cancel()
 
@@ -89,15 +92,22 @@ class Push:
             logger.exception("an event was lost")
 
     def welcome(self, client: Client) -> None:
-        """Tell a client that has just come what the others know already."""
-        if (described := self._described()) is not _NOTHING:
-            self._send_selection([client], described)
-        asyncio.get_running_loop().call_later(DEAF_SECONDS, self._repeat, client)
-        self._hand_over()
+        """Tell a client that has just come what the others know already, once it listens."""
+        if (waiting := self._arriving.get(client)) is not None:
+            waiting.cancel()
+        if not client.listens:
+            self._arriving[client] = asyncio.get_running_loop().call_later(DEAF_SECONDS, self._greet, client)
 
     def policy_changed(self) -> None:
         """Other things may be shared now: what is shown must be shown anew, or no longer."""
         self._selection_changed()
+
+    def _greet(self, client: Client) -> None:
+        del self._arriving[client]
+        client.listens = True
+        if client in self._clients.ready() and (described := self._described()) is not _NOTHING:
+            self._send_selection([client], described)
+        self._hand_over()
 
     # -- selections ----------------------------------------------------------------------------------------
 
@@ -112,7 +122,7 @@ class Push:
         described = self._described()
         if described != self._sent:
             self._sent = described
-            self._send_selection(self._clients.ready(), described)
+            self._send_selection([client for client in self._clients.ready() if client.listens], described)
 
     def _pause_over(self) -> None:
         self._pause = None
@@ -130,25 +140,13 @@ class Push:
             if (path := described.get("filePath")) is not None:
                 self._context.workspace.audit.share(client.label, _kind(described), str(path), _lines(described))
 
-    def _repeat(self, client: Client) -> None:
-        """Tell a client again what it may have missed; that is no other share, and not noted again."""
-        described = self._described()
-        if described is not _NOTHING and client in self._clients.ready():
-            client.notify("selection_changed", described, key="selection")
-
     # -- mentions ------------------------------------------------------------------------------------------
 
     def _hand_over(self) -> None:
         while self._mentions and (client := self._clients.for_file(self._mentions[0].path)) is not None:
-            if (seconds := client.deaf_for) > 0:
-                self._hand_over_later(seconds)
-                return
+            if not client.listens:
+                return  # it is handed over when it does
             self._mention(client, self._mentions.popleft())
-
-    def _hand_over_later(self, seconds: float) -> None:
-        if self._handing_over is not None:
-            self._handing_over.cancel()
-        self._handing_over = asyncio.get_running_loop().call_later(seconds, self._hand_over)
 
     def _mention(self, client: Client, mention: Mentioned) -> None:
         """Tell of it even when the file is not shared: the user himself hands it over."""

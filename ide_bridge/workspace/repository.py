@@ -21,7 +21,7 @@ __all__ = ["Repository", "Standing", "find", "git_folder", "is_exhaustion", "rea
 
 logger = logging.getLogger(__name__)
 
-_TIME_LIMIT = 60.0
+_TIME_LIMIT = 30.0
 _LOOK = 0.1
 _RULES_LIMIT = 4 * 1024 * 1024
 _CHUNK = 64 * 1024
@@ -69,9 +69,9 @@ class Repository(NamedTuple):
     git_dir: str
     common_dir: str
 
-    def standing(self, place: str) -> "Standing":
+    def standing(self, place: str, stopped: Callable[[], bool] = bool) -> "Standing":
         """Look at the folder `place` of the work tree from outside: every rule but those inside it."""
-        settings = self._settings()
+        settings = self._settings(stopped)
         case = settings.ignore_case
         rules = NO_RULES
         for path in (settings.excludes_file, os.path.join(self.common_dir, "info", "exclude")):
@@ -83,11 +83,11 @@ class Repository(NamedTuple):
                 return Standing(rules, ignore_case=case, hidden=True)
         return Standing(rules, ignore_case=case)
 
-    def sources(self, place: str) -> list[str]:
+    def sources(self, place: str, stopped: Callable[[], bool] = bool) -> list[str]:
         """Name the files outside `place` whose change may change how it stands."""
         inside = [*self._config_files(), os.path.join(self.common_dir, "info", "exclude")]
         above = [os.path.join(self.top, parent, ".gitignore") for parent, _ in _steps(place)]
-        excludes_file = self._settings().excludes_file
+        excludes_file = self._settings(stopped).excludes_file
         return [*inside, *above, *([excludes_file] if excludes_file else [])]
 
     def tracked(self, folder: str, stopped: Callable[[], bool] = bool) -> set[str]:
@@ -103,10 +103,11 @@ class Repository(NamedTuple):
         """Whether a file in the git folder is the one described, by whatever name it may have elsewhere."""
         return any(_holds(folder, info) for folder in {self.git_dir, self.common_dir})
 
-    def _settings(self) -> _Settings:
+    def _settings(self, stopped: Callable[[], bool]) -> _Settings:
         if not any(_TELLING.search(read_rules(path)) for path in self._config_files()) and not _env_config():
             return _Settings(_default_excludes(), ignore_case=False)
-        output = _git(self.top, "config", "-z", "--get-regexp", r"^core\.(excludesfile|ignorecase)$") or b""
+        wanted = r"^core\.(excludesfile|ignorecase)$"
+        output = _git(self.top, "config", "-z", "--get-regexp", wanted, stopped=stopped) or b""
         found = dict(item.partition("\n")[::2] for item in os.fsdecode(output).split("\0") if item)
         named = found.get("core.excludesfile")
         excludes = os.path.join(self.top, os.path.expanduser(named)) if named else None

@@ -95,7 +95,7 @@ class Tree:
         self._top_place, self._standing = "", Standing()
         if self.repository is not None:
             self._top_place = _place(self.repository.top, self.root)
-            self._standing = self.repository.standing(self._top_place)
+            self._standing = self.repository.standing(self._top_place, self.is_stopped)
         self._walk([("", self._standing.rules, self._standing.hidden)])
         self.unsettled = self.repository is not None
 
@@ -138,7 +138,7 @@ class Tree:
     def sources(self) -> list[str]:
         """Name the files outside the tree whose change may change all of it."""
         if self.repository is not None:
-            return self.repository.sources(self._top_place)
+            return self.repository.sources(self._top_place, self.is_stopped)
         # A repository that is being made becomes one piece by piece.
         return [os.path.join(self.root, ".git", part) for part in ("HEAD", "objects", "refs")]
 

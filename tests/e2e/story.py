@@ -58,9 +58,19 @@ class Story:
         for file in self._files:
             self.bridge.shut(file)
         if self._cli is None or not self._is_at_rest(self._cli):
-            if self._cli is not None:
-                self._cli.close()
-            self._cli = self.start_cli(self.project)
+            self.end_cli()
+            self.begin_cli()
+
+    def begin_cli(self) -> None:
+        """Starts the CLI that works in the project's folder."""
+        self._cli = self.start_cli(self.project)
+
+    def end_cli(self) -> None:
+        """Nobody is connected any more when this returns."""
+        if self._cli is not None:
+            self._cli.close()
+            self._cli = None
+        self.bridge.wait_for_clients(lambda clients: clients == [])
 
     def file(self, name: str, text: str) -> Path:
         """A file in the project."""

@@ -93,6 +93,17 @@ def test_selection_is_shown_in_the_prompt_and_told_to_the_model(story: Story) ->
     story.api.wait_until_told(f"The user selected the lines {lines} from {file}:\nRuh,\nin allen\n")
 
 
+def test_what_the_editor_reported_before_the_cli_came(story: Story) -> None:
+    file = story.file("early.txt", POEM)
+    story.end_cli()
+    story.bridge.select(file, "ist Ruh,\nin allen Wipfeln\nspürest du", span(1, 0, 3, 10))
+    story.bridge.mention(file, 0, 0)
+    story.begin_cli()
+    story.cli.wait_for("⧉ 3 lines selected")
+    story.cli.wait_for("@early.txt#L1")
+    story.submit("that was early")
+
+
 def test_open_file_without_a_selection(story: Story) -> None:
     file = story.file("open.txt", POEM)
     story.bridge.look_at(file)

@@ -56,32 +56,32 @@ class DrivenEditor(MemoryEditor):
 
     def _do(self, order: object) -> object:
         match order:
+            case ["diffs"]:
+                return list(self.diffs.values())
+            case ["reloaded"]:
+                return self.reloaded
+            case _:
+                self._act(order)
+                return None
+
+    def _act(self, order: object) -> None:
+        match order:
             case ["select", str(path), str(text), where]:
                 self.select(path, text, msgspec.convert(where, Range))
             case ["shut", str(path)]:
                 self.shut(path)
-            case ["mention", str(path), start, end]:
+            case ["mention", str(path), int() | None as start, int() | None as end]:
                 self.mention(path, start, end)
-            case ["keep", int(number), contents]:
+            case ["keep", int(number), str() | None as contents]:
                 self.keep(self.diffs[number], contents)
-            case ["keep all"]:
-                kept = list(self.diffs.values())
-                for diff in kept:
-                    self.keep(diff)
-                return len(kept)
             case ["reject", int(number)]:
                 self.reject(self.diffs[number])
             case ["find", str(path), found]:
                 self.find(path, *msgspec.convert(found, list[Diagnostic]))
             case ["find later", str(path), found]:
                 self._later[path] = msgspec.convert(found, list[Diagnostic])
-            case ["diffs"]:
-                return list(self.diffs.values())
-            case ["reloaded"]:
-                return self.reloaded
             case _:
                 raise ValueError(order)
-        return None
 
 
 class DrivenBridge(BridgeProcess):

@@ -3,8 +3,13 @@
 import asyncio
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
+from ide_bridge.errors import Disconnected
+from ide_bridge.workspace.listing import Listing
 from tests.fakes.bridge_process import BridgeProcess
 from tests.fakes.claude_client import connect
 from tests.fakes.surroundings import at_home
@@ -26,6 +31,21 @@ async def test_costly_rules_hold_up_neither_other_clients_nor_the_end():
             began = time.monotonic()
             assert bridge.stop(signal.SIGTERM) == 0
             assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("started", [False, True])
+async def test_a_reading_with_costly_rules_is_given_up_soon(tmp_path, started):
+    put(tmp_path, ".gitignore", text="".join(f"*{number}*a*b*c*\n/*{number}*a*b*c*\n" for number in range(5000)))
+    put(tmp_path, *(f"{number:04}{'ab' * 100}" for number in range(3000)))
+    listing = Listing([str(tmp_path)])
+    reading = asyncio.create_task(listing.start() if started else listing.count())
+    while not (listing._reading or listing._future_index):
+        await asyncio.sleep(0.01)
+    began = time.monotonic()
+    await listing.close()
+    assert time.monotonic() - began < 4  # compiling the rules is not given up
+    with suppress(Disconnected):
+        await reading
 
 
 async def _ping(client):

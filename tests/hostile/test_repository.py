@@ -1,16 +1,17 @@
 """Whatever lies in a ``.git``: listing the files runs no program of its choice, and ends."""
 
+import asyncio
 import os
-import signal
 import time
+from contextlib import suppress
 
 import pytest
 
+from ide_bridge.errors import Disconnected
 from ide_bridge.workspace import repository
 from ide_bridge.workspace.index import Index
+from ide_bridge.workspace.listing import Listing
 from ide_bridge.workspace.repository import find
-from tests.fakes.bridge_process import BridgeProcess
-from tests.fakes.surroundings import at_home
 from tests.trees import git, isolate_git, put
 
 
@@ -72,16 +73,15 @@ REMOTES = {
 }
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["", "older git"])
+@pytest.mark.parametrize("without", ["", "GIT_NO_LAZY_FETCH", "GIT_ALLOW_PROTOCOL"])
 @pytest.mark.parametrize("remote", REMOTES)
-def test_what_is_missing_is_not_fetched(top, program, mark, monkeypatch, remote, known):
+def test_what_is_missing_is_not_fetched(top, program, mark, monkeypatch, remote, without):
     lose_a_tree(top)
     for name, value in REMOTES[remote].items():
         git(top, "config", name, value.format(program=program, top=top))
     program.with_name("git-remote-program").symlink_to(program)
     monkeypatch.setenv("PATH", os.pathsep.join([os.environ["PATH"], str(program.parent)]))
-    if not known:
-        monkeypatch.delitem(repository._HARMLESS, "GIT_NO_LAZY_FETCH")
+    monkeypatch.delitem(repository._HARMLESS, without, raising=False)  # either is enough
     assert "in/f" in listed(top)
     assert not mark.exists()
 
@@ -138,16 +138,16 @@ def test_a_program_called_git_in_the_folder_is_not_run(top, program, mark, monke
     assert not mark.exists()
 
 
-def test_a_git_that_waits_forever_ends_with_the_bridge(tmp_path):
-    with at_home() as home:
-        top = home.path / "top"
-        top.mkdir()
-        git(top, "init", "-q")
-        os.mkfifo(top / ".git/more")
-        git(top, "config", "core.excludesFile", "x")
-        with (top / ".git/config").open("a", encoding="utf-8") as config:
-            config.write("[include]\n\tpath = more\n")
-        bridge = BridgeProcess(top, home.environment)
-        began = time.monotonic()
-        assert bridge.stop(signal.SIGTERM) == 0
-        assert time.monotonic() - began < 3
+@pytest.mark.parametrize("started", [False, True])
+async def test_a_git_that_waits_forever_ends_with_the_listing(top, started):
+    git(top, "config", "include.path", "more")
+    os.mkfifo(top / ".git/more")
+    listing = Listing([str(top)])
+    reading = asyncio.create_task(listing.start() if started else listing.count())
+    while not (listing._reading or listing._future_index):
+        await asyncio.sleep(0.01)
+    began = time.monotonic()
+    await listing.close()
+    assert time.monotonic() - began < 2
+    with suppress(Disconnected):
+        await reading

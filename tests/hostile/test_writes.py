@@ -260,18 +260,23 @@ def test_a_write_that_fails_leaves_no_folders(small_disk, way):
 
 
 def test_a_folder_that_somebody_uses_by_then_stays(ws, way):
-    guard = Guard([str(ws)], way=way)
-    with pytest.raises(ZeroDivisionError), guard.enter(guard.locate("new/deeper/x")):
-        (ws / "new" / "theirs").write_text("", encoding="utf-8")
-        _ = 1 / 0
+    fail_in(Guard([str(ws)], way=way), "new/deeper/x", (ws / "new" / "theirs").touch)
     assert os.listdir(ws / "new") == ["theirs"]
 
 
 def test_folders_are_not_removed_through_a_link_that_was_put_in_their_place(ws, way, tmp_path):
-    guard = Guard([str(ws)], way=way)
     (tmp_path / "outside" / "deeper").mkdir()
-    with pytest.raises(ZeroDivisionError), guard.enter(guard.locate("new/deeper/x")):
+
+    def swap():
         os.rename(ws / "new", ws / "moved")
         os.symlink(tmp_path / "outside", ws / "new")
-        _ = 1 / 0
+
+    fail_in(Guard([str(ws)], way=way), "new/deeper/x", swap)
     assert (tmp_path / "outside" / "deeper").is_dir()
+
+
+def fail_in(guard, path, meanwhile):
+    """Enters the folder of a path and fails there, after something else has happened."""
+    with suppress(ZeroDivisionError), guard.enter(guard.locate(path)):
+        meanwhile()
+        raise ZeroDivisionError

@@ -16,6 +16,7 @@ import asyncio
 import json
 import os
 from contextlib import AsyncExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ class Replay:
     async def _play(self, line: Json, open_clients: AsyncExitStack) -> None:
         match line["dir"]:
             case "OPEN":
+                self._select_beforehand(line["conn"])
                 client = await open_clients.enter_async_context(connect_to(self._bridge))
                 self._clients[line["conn"]] = Conversation(line["conn"], client)
             case "C>S" if "raw" in line:
@@ -120,6 +122,13 @@ class Replay:
                 self._select(selection_of(told))
             case "at_mentioned" if not conversation.has_heard("at_mentioned"):
                 self._editor.mention(told["filePath"], told.get("lineStart"), told.get("lineEnd"))
+
+    def _select_beforehand(self, number: object) -> None:
+        """What a client is told right after the list of tools was selected before it came."""
+        told = [line["msg"] for line in self._lines if line["dir"] == "S>C" and line["conn"] == number]
+        for answer, following in pairwise(told):
+            if "tools" in answer.get("result", ()) and following.get("method") == "selection_changed":
+                self._select(selection_of(following["params"]))
 
     def _select(self, selection: Selection | None) -> None:
         before, self._editor.selected = self._editor.selected, selection
