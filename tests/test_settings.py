@@ -31,11 +31,10 @@ def test_without_a_file_everything_is_as_it_is_by_default(config, folder):
 def test_every_setting_is_read(config):
     write(
         config,
-        'share = "path"\ndeny = ["*.secret"]\nhide_ignored = true\n[[linters]]\nglob = "*.py"\ncommand = ["ruff"]\n',
+        'share = "path"\ndeny = ["*.secret"]\nhide_ignored = true\n'
+        '[[linters]]\nglob = "*.py"\ncommand = ["ruff"]\n',
     )
-    assert load_settings() == Settings(
-        "path", "full", ("*.secret",), True, (Linter("*.py", ("ruff",)),)
-    )
+    assert load_settings() == Settings("path", "full", ("*.secret",), True, (Linter("*.py", ("ruff",)),))
 
 
 @pytest.mark.parametrize(

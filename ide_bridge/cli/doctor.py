@@ -13,11 +13,11 @@ process is gone.
 """
 
 import os
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ide_bridge.cli.printable import printable
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.discovery import (
     Finding,
@@ -45,7 +45,6 @@ _KNOCK_SECONDS = 0.5
 _BOOT_CLOCK_SECONDS = 1.0
 _PROTOCOLS = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
 _COLOURS: dict[Level, str] = {"ok": "green", "note": "dim", "warning": "yellow", "error": "bold red"}
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
@@ -129,7 +128,7 @@ def _lock_folders(here: Here) -> list[str]:
     from ide_bridge.fronts.lock import claude_folders
 
     written = [*claude_folders()]
-    with suppress(OSError):
+    with suppress(SetupProblem):
         written += [os.path.dirname(str(bridge["lock"])) for bridge in running_bridges() if "lock" in bridge]
     return distinct([*scanned_folders(here), *written])
 
@@ -291,12 +290,6 @@ def _print_lines(findings: Iterable[Finding]) -> None:
     console = Console(soft_wrap=True)
     for finding in findings:
         line = Text(f"{finding.level:8}", style=_COLOURS[finding.level])
-        line.append(_printable(f"{finding.rule}: {finding.text} [{finding.subject}]"), style="default")
-        line.append(_printable(f" {finding.fix}" if finding.fix else ""), style="bold")
+        line.append(printable(f"{finding.rule}: {finding.text} [{finding.subject}]"), style="default")
+        line.append(printable(f" {finding.fix}" if finding.fix else ""), style="bold")
         console.print(line)
-
-
-def _printable(text: str) -> str:
-    """The text without what could command a terminal or stop its encoder: locks are written by anyone."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.translate(_VISIBLE).encode(encoding, "backslashreplace").decode(encoding)

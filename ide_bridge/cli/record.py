@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from ide_bridge.cli.reach import Conversation, find
+from ide_bridge.cli.reach import Conversation, find, here
 from ide_bridge.errors import SetupProblem
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 def run(args: "argparse.Namespace") -> int:
     """Record until Ctrl-C, or until the bridge stops."""
-    folder = os.getcwd()
+    folder = here()
     bridge = find(folder)
     if bridge is None:
         raise SetupProblem(f"No bridge is running for {folder}; start one with: ide-bridge serve")

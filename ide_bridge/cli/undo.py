@@ -8,13 +8,13 @@ It does not know how a change is kept, or how it is compared with the file.
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 from unicodedata import normalize
 
-from ide_bridge.cli.reach import find
+from ide_bridge.cli.printable import printable
+from ide_bridge.cli.reach import find, here
 from ide_bridge.errors import SetupProblem
 from ide_bridge.home import workspace_folder
 from ide_bridge.workspace.journal import Entry, Journal
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import argparse
 
 __all__ = ["add_arguments", "run"]
-
-_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
@@ -53,7 +51,7 @@ def run(args: "argparse.Namespace") -> int:
 
 def _entries(file: str | None) -> tuple[Journal, list[Entry]]:
     """The journal that is meant, and the changes in it, of one file or of all, the newest first."""
-    folder = os.getcwd() if file is None else os.path.dirname(file)
+    folder = here() if file is None else os.path.dirname(file)
     journals = [Journal(state) for state in _states(folder, only_running=file is None)]
     for journal in journals:
         if found := [entry for entry in journal.entries() if file is None or _same(entry.path, file)]:
@@ -113,9 +111,9 @@ def _refusal(journal: Journal, entry: Entry, outcome: Outcome, *, redo: bool) ->
         return f"What {who} wrote to {file} {when} cannot be {aim}: {why}."
     happened = "was removed" if outcome is Outcome.GONE else "has changed"
     since = f"what {who} wrote {when} was taken back" if redo else f"{who} wrote to it {when}"
-    copies = f"what was written is in {_printable(journal.copy_of(entry, 'after'))}"
+    copies = f"what was written is in {printable(journal.copy_of(entry, 'after'))}"
     if not entry.new:
-        copies = f"the text before is in {_printable(journal.copy_of(entry, 'before'))}, {copies}"
+        copies = f"the text before is in {printable(journal.copy_of(entry, 'before'))}, {copies}"
     return f"{file} {happened} since {since}, so it was left alone; {copies}"
 
 
@@ -155,12 +153,12 @@ def _same(one: str, other: str) -> bool:
 
 def _words(entry: Entry) -> tuple[str, str, str]:
     """What file, who, and when, as a sentence wants them."""
-    return _shown(entry.path), _printable(entry.client) or "a client", _clock(_moment(entry.when))
+    return _shown(entry.path), printable(entry.client) or "a client", _clock(_moment(entry.when))
 
 
 def _shown(path: str) -> str:
     below = os.path.relpath(path)
-    return _printable(path if below.split(os.sep)[0] == os.pardir else below)
+    return printable(path if below.split(os.sep)[0] == os.pardir else below)
 
 
 def _moment(when: float) -> datetime:
@@ -170,9 +168,3 @@ def _moment(when: float) -> datetime:
 def _clock(moment: datetime) -> str:
     today = moment.date() == datetime.now().astimezone().date()
     return f"at {moment:%H:%M}" if today else f"on {moment:%Y-%m-%d} at {moment:%H:%M}"
-
-
-def _printable(text: str) -> str:
-    """The text without what could command a terminal or stop its encoder: names come from anyone."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.translate(_VISIBLE).encode(encoding, "backslashreplace").decode(encoding)

@@ -77,7 +77,8 @@ def translate(line: str) -> Glob | None:
         return None
     if regex is None or hides is None:
         return None
-    return _glob(regex, hides, aside)
+    glob = _glob(regex, hides, aside)
+    return glob if glob.body else None  # nothing on disk has an empty name
 
 
 def _glob(regex: str, hides: bool, aside: list[str]) -> Glob:

@@ -1,6 +1,6 @@
 """The baseline: the least an aiohttp server can be, a WebSocket that says back what it hears.
 
-It does not know the bridge. Its one argument, as a script, is the file in which it leaves its port once it listens.
+It does not know the bridge. Its one argument, as a script, is the file in which it leaves its port.
 """
 
 import asyncio
