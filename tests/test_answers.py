@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from ide_bridge.answers import settled, then, waits
+from ide_bridge.answers import Later, dismiss, settled, then, waits
 
 
 async def later(value):
@@ -41,3 +41,19 @@ async def test_an_error_comes_out_where_the_answer_is_used():
         then(None, double)
     with pytest.raises(TypeError):
         await settled(then(later(None), double))
+
+
+async def test_what_goes_wrong_can_be_made_an_answer():
+    async def fails():
+        raise ValueError("no")
+
+    assert await Later(fails(), double, str) == "no"
+    assert await Later(later("x"), int, lambda error: type(error).__name__) == "ValueError"
+    with pytest.raises(ValueError, match="no"):
+        await Later(fails(), double)
+
+
+def test_what_nobody_waits_for_is_dismissed_with_all_it_was_made_of():
+    dismiss(then(then(later(1), double), double))
+    dismiss(None)
+    dismiss("text")

@@ -130,3 +130,8 @@ def test_no_line_can_make_matching_run_away(line):
     for path in ("a" * 255, "/".join(["a" * 200] * 20), "a/" * 2000 + "a", "aaab/" * 500 + "a"):
         expression.fullmatch(path)
     assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("line", ["//", "**//", "***//"])
+def test_a_line_that_means_an_empty_name_means_nothing(line):
+    assert translate(line) is None

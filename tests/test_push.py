@@ -185,13 +185,14 @@ async def test_a_new_client_is_told_the_latest_right_after_its_tools(bridge, edi
         await nothing_more(client)
 
 
-async def test_a_new_client_is_told_nothing_until_the_real_cli_would_listen(bridge, editor, project, monkeypatch):
-    """It would be lost: the CLI asks for the tools some time before it hears what it is told."""
+async def test_a_new_client_is_told_again_what_it_may_have_missed(bridge, editor, project, monkeypatch):
+    """The CLI asks for the tools some time before it hears what it is told. A mention must not come twice."""
     monkeypatch.setattr(push, "DEAF_SECONDS", 0.5)
     async with connect_to(bridge) as client:
         await client.introduce()
         select(editor, project / "a", "early")
         editor.mention(str(project / "a"))
+        assert (await selection(client))["text"] == "early"
         await eventually(lambda: bridge._push._mentions)
         await pause()
         await nothing_more(client)
@@ -199,6 +200,16 @@ async def test_a_new_client_is_told_nothing_until_the_real_cli_would_listen(brid
         assert (await selection(client))["text"] == "early"
         await client.notification("at_mentioned")
         await nothing_more(client)
+
+
+async def test_what_is_selected_goes_with_its_editor(bridge, client, editor, project):
+    select(editor, project / "a", "text")
+    assert (await selection(client))["text"] == "text"
+    await pause()
+    editor.quit()
+    told = await selection(client)
+    assert told["text"] == ""
+    assert "filePath" not in told
 
 
 async def test_a_mention_waits_for_its_client_unless_that_one_leaves(bridge, client, editor, project, monkeypatch):

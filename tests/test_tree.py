@@ -387,7 +387,7 @@ def test_a_folder_that_may_not_be_read_is_left_out_and_told_once(tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path)]
     if os.geteuid() == 0:
         command = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *command]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=os.getcwd())
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=os.getcwd())
     assert done.stdout == "['a']\n", done.stderr
     assert done.stderr == f"{tmp_path}/closed/ may not be read and is left out of the file list\n"
 

@@ -194,7 +194,7 @@ def test_when_the_kernel_loses_events_everything_is_read_again(watcher, root):
     index = Index([str(root)], lambda: None, watcher)
     index.refresh()
     dirt = index._roots[0].dirt
-    size = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+    size = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text(encoding="utf-8"))
     with dirt._lock:  # the thread that reads events waits for this
         put(root, *(f"sub/{number}" for number in range(size // 2 + 500)), *(f"late/{n}/x" for n in range(50)))
     assert wait_until(lambda: dirt._suspects.everything), "nothing was lost"
@@ -258,7 +258,9 @@ watcher.close()
 def in_user_namespace(*arguments):
     """Runs Python where the limits of inotify may be lowered, for itself alone."""
     command = ["unshare", "--user", "--map-root-user", sys.executable, "-W", "error", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parent.parent, timeout=60)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", cwd=Path(__file__).parent.parent, timeout=60
+    )
     if done.returncode != 0 and "unshare" in done.stderr.partition("\n")[0]:
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stderr

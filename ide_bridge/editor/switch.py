@@ -45,6 +45,7 @@ class EditorSwitch(Editor):
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._diffs: dict[int, Diff] = {}
         self._shown_by: dict[int, Editor] = {}
+        self._selected_in: dict[Editor, str] = {}
         self._closing = False
 
     @property
@@ -93,6 +94,8 @@ class EditorSwitch(Editor):
         self._joined.remove(editor)
         for number in [number for number, shower in self._shown_by.items() if shower is editor]:
             del self._shown_by[number]
+        if (path := self._selected_in.pop(editor, None)) is not None:
+            self._events.put_nowait(FileEvent("closed", path))  # with the editor goes what is selected in it
         await self._let_go(editor)
         self._changed()
         await self._offer_diffs()
@@ -228,6 +231,8 @@ class EditorSwitch(Editor):
         if focused and editor in self._attached:
             self._attached.remove(editor)
             self._attached.insert(0, editor)
+        if isinstance(event, SelectionChanged) and event.selection is not None:
+            self._selected_in[editor] = event.selection.path
         if isinstance(event, DiffDecided):
             self._forget(event.diff)
 

@@ -40,6 +40,7 @@ class Client:
         self.pid: int | None = None
         self.folder: str | None = None
         self.ready = False
+        self.knows_tools = False
         self.listens = False
         self.active = time.monotonic()
         self.notify: Notify = _nobody

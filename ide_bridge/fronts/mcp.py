@@ -6,7 +6,7 @@ It does not know sockets or HTTP, and of a client only what it says of itself.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from ide_bridge import __version__
-from ide_bridge.answers import waits
+from ide_bridge.answers import Later, waits
 from ide_bridge.errors import BridgeError, InvalidParams
 from ide_bridge.fronts.client import Client
 from ide_bridge.fronts.process import working_folder
@@ -114,6 +114,7 @@ def _ide_connected(client: Client, params: Connected) -> None:
 
 
 def _list_tools(client: Client, listed: Raw, welcome: Callable[[Client], None]) -> Raw:
+    client.knows_tools = True
     if client.ready:
         welcome(client)
     return listed
@@ -141,14 +142,7 @@ def _call_tool(registry: Registry, client: Client, call: CallTool) -> object:
         result = tool.call(client.context, params)
     except Exception as error:  # noqa: BLE001 - a tool that fails says so in its result
         return _failed(error)
-    return _tool_result_later(result) if waits(result) else _tool_result(result)
-
-
-async def _tool_result_later(result: Awaitable[object]) -> _ToolResult:
-    try:
-        return _tool_result(await result)
-    except Exception as error:  # noqa: BLE001 - a tool that fails says so in its result
-        return _failed(error)
+    return Later(result, _tool_result, _failed) if waits(result) else _tool_result(result)
 
 
 def _tool_result(result: object) -> _ToolResult:

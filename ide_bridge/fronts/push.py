@@ -5,7 +5,8 @@ A mention goes to one client: the one the user chose, else the one whose folder 
 last; while there is none it waits. What is told is what may be shared, and each share is a line of the audit log.
 
 The CLI drops what it is told in the first moment after its ``tools/list`` and does not say when it begins to
-listen. So a client that has just come is told nothing for a moment, and then what there is to tell.
+listen. So a client that has just come is told the selection twice, at once and a moment later, and is handed
+mentions, which must not come twice, only then.
 
 It does not know how an editor or a client is reached.
 """
@@ -92,11 +93,13 @@ class Push:
             logger.exception("an event was lost")
 
     def welcome(self, client: Client) -> None:
-        """Tell a client that has just come what the others know already, once it listens."""
+        """Tell a client that has just come what the others know already, at once and when it surely listens."""
         if (waiting := self._arriving.get(client)) is not None:
             waiting.cancel()
         if not client.listens:
             self._arriving[client] = asyncio.get_running_loop().call_later(DEAF_SECONDS, self._greet, client)
+        if client.knows_tools:
+            self._send_latest(client)
 
     def policy_changed(self) -> None:
         """Other things may be shared now: what is shown must be shown anew, or no longer."""
@@ -105,8 +108,7 @@ class Push:
     def _greet(self, client: Client) -> None:
         del self._arriving[client]
         client.listens = True
-        if client in self._clients.ready() and (described := self._described()) is not _NOTHING:
-            self._send_selection([client], described)
+        self._send_latest(client)
         self._hand_over()
 
     # -- selections ----------------------------------------------------------------------------------------
@@ -122,7 +124,11 @@ class Push:
         described = self._described()
         if described != self._sent:
             self._sent = described
-            self._send_selection([client for client in self._clients.ready() if client.listens], described)
+            self._send_selection(self._clients.ready(), described)
+
+    def _send_latest(self, client: Client) -> None:
+        if client in self._clients.ready() and (described := self._described()) is not _NOTHING:
+            self._send_selection([client], described)
 
     def _pause_over(self) -> None:
         self._pause = None

@@ -20,6 +20,9 @@ __all__ = ["OpenDiffs"]
 
 logger = logging.getLogger(__name__)
 
+DIFFS_LIMIT = 64
+BYTES_LIMIT = 256 * 1024 * 1024
+"""Of one client: so many open diffs, and so much text in them."""
 SHOW_SECONDS = 5.0
 STOP_SECONDS = 1.0
 
@@ -44,6 +47,7 @@ class OpenDiffs:
         if "diff" not in self._editor.features:
             raise Unsupported("No editor here can show a diff; decide in the terminal.")
         self.close(client, tab)
+        self._check_limits(client, contents)
         diff = Diff(next(self._numbers), path, tab, contents)
         one = self._open[client, tab] = _Open(diff, client, asyncio.get_running_loop().create_future())
         try:
@@ -92,6 +96,11 @@ class OpenDiffs:
         return [
             {"client": one.client, "path": one.diff.path, "title": one.diff.title} for one in self._open.values()
         ]
+
+    def _check_limits(self, client: int, contents: str) -> None:
+        sizes = [len(one.diff.contents) for one in self._open.values() if one.client == client]
+        if len(sizes) >= DIFFS_LIMIT or sum(sizes) + len(contents) > BYTES_LIMIT:
+            raise Unsupported("Too many diffs are open; decide or close some first.")
 
     async def _show(self, one: _Open) -> None:
         """Have the editor show it; what is decided before that need not be shown any more."""

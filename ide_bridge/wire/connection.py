@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 from msgspec import Raw
 
+from ide_bridge.answers import dismiss
 from ide_bridge.errors import Disconnected, InvalidRequest, RemoteError, Unsupported
 from ide_bridge.wire.dispatch import Dispatcher, Outcome, settle_later
 from ide_bridge.wire.framing import TooLarge
@@ -209,8 +210,7 @@ class Connection(Generic[C]):
             if (error := task.exception()) is not None:
                 logger.error("a request ended badly", exc_info=error)
             return
-        if isinstance(inner, Coroutine):
-            inner.close()  # a task cancelled before its first step never came to await it
+        dismiss(inner)  # a task cancelled before its first step never came to await it
         if request is not None and not self._closed and (reply := self._peer.drop(request)) is not None:
             self._own(self._send(reply))
 

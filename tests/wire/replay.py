@@ -176,6 +176,7 @@ class Conversation:
         self.asked: dict[object, Json] = {}
         self.closed_tabs: set[str] = set()
         self._heard: list[Json] = []
+        self._selection: Json = None
 
     async def say(self, message: Json) -> None:
         if "id" in message:
@@ -187,9 +188,18 @@ class Conversation:
     async def hear(self, wanted_id: object, method: str | None) -> Json:
         """The next message with this id or of this method; others wait for their turn."""
         while not (found := [one for one in self._heard if fits(one, wanted_id, method)]):
-            self._heard.append(await self.client.receive())
+            message = await self.client.receive()
+            if not self._is_repeated(message):
+                self._heard.append(message)
         self._heard.remove(found[0])
         return found[0]
+
+    def _is_repeated(self, message: Json) -> bool:
+        """Whether a selection is told a second time, which new clients are, because the CLI may miss the first."""
+        if message.get("method") != "selection_changed":
+            return False
+        before, self._selection = self._selection, message
+        return before == message
 
     def has_heard(self, method: str) -> bool:
         return any(one.get("method") == method for one in self._heard)
