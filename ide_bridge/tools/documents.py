@@ -140,7 +140,7 @@ def _tabs(context: Context, files: Sequence[OpenFile]) -> list[dict[str, object]
             "isDirty": file.dirty,
         }
         for file in files
-        if context.workspace.sharing.shows(file.path)
+        if context.workspace.sharing.permits(file.path)
     ]
 
 

@@ -117,13 +117,14 @@ def _shown(workspace: Workspace, files: Sequence[OpenFile]) -> list[str]:
 
 
 def _shown_one(workspace: Workspace, file: OpenFile | None) -> str | None:
-    return workspace.shown(file.path) if file is not None and workspace.sharing.shows(file.path) else None
+    return workspace.shown(file.path) if file is not None and workspace.sharing.permits(file.path) else None
 
 
 async def _read_as_seen(context: Context, place: Place) -> str:
     if (buffer := await _unsaved(context, place)) is not None:
         with suppress(FileProblem), _open(context, place) as on_disk:
             context.seen.read(place, on_disk.stamp)  # once it is saved it is another file, with perhaps more in it
+        context.share("buffer", place.path)
         return buffer
     text = _read_from_disk(context, place)
     return await settled(text)
@@ -136,6 +137,7 @@ def _read_from_disk(context: Context, place: Place) -> str | Awaitable[str]:
             return _read_large(context, place)
         content = text.read()
     context.seen.read(place, text.stamp)
+    context.share("file", place.path)
     return content
 
 
@@ -146,6 +148,7 @@ async def _read_large(context: Context, place: Place) -> str:
     content = await context.workspace.read_large(text)
     if context.seen.expected(place) == known:  # else the client has written meanwhile, and knows better
         context.seen.read(place, text.stamp)
+    context.share("file", place.path)
     return content
 
 

@@ -51,6 +51,10 @@ class Context:
         another.seen = self.seen.for_another()
         return another
 
+    def share(self, what: str, path: str, lines: tuple[int, int] | None = None) -> None:
+        """Note that the client was given something."""
+        self.workspace.audit.share(f"{self.client_name or 'a client'} {self.client}", what, path, lines)
+
 
 class Texts(tuple[str, ...]):
     """The result of a tool that answers with several texts."""
@@ -80,7 +84,6 @@ class Tool(Generic[P]):
         self.call = call
         self.says = says
         self.decode: Callable[[Any], P] = msgspec.json.Decoder(params).decode
-
 
     @property
     def schema(self) -> dict[str, object]:

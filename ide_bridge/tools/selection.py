@@ -37,7 +37,11 @@ TOOLS = (get_current_selection, get_latest_selection)
 
 def _told(context: Context, selection: Selection | None, otherwise: str) -> dict[str, object]:
     shared = selection and context.workspace.sharing.pushed(selection)
-    return {"success": True, **as_sent(shared)} if shared else _failed(otherwise)
+    if shared is None:
+        return _failed(otherwise)
+    lines = shared.range.start.line, shared.range.end.line
+    context.share("selection" if shared.text else "path", shared.path, lines)
+    return {"success": True, **as_sent(shared)}
 
 
 def _failed(message: str) -> dict[str, object]:

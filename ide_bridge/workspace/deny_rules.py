@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ide_bridge.workspace.beneath import real_path
 from ide_bridge.workspace.deny_list import DenyList
 from ide_bridge.workspace.globs import translate
 from ide_bridge.workspace.places import Place, Root
@@ -262,7 +263,7 @@ def _anchored(folder: str, pattern: str) -> Iterator[str]:
     plain = next((at for at, part in enumerate(parts) if _WILD.search(part)), len(parts))
     head = _native(os.path.join(folder, *parts[:plain]))
     parent, name = os.path.split(os.path.abspath(head))
-    ways = (os.path.join(parent, name), os.path.join(os.path.realpath(parent), name), os.path.realpath(head))
+    ways = (os.path.join(parent, name), os.path.join(real_path(parent), name), real_path(head))
     for place in dict.fromkeys(ways):
         line = "/".join([_literal(_from_root(place)), *parts[plain:]])
         yield line if translate(line) is not None else _literal(_from_root(os.path.join(place, *parts[plain:])))

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from ide_bridge.errors import BridgeError, FileProblem, NotShared
+from ide_bridge.workspace.beneath import real_path
 from ide_bridge.workspace.files import Files, Stamp
 from ide_bridge.workspace.guard import Guard
 from ide_bridge.workspace.journal import TOO_LARGE, Journal, Lost
@@ -39,7 +40,7 @@ class JournalledFiles:
 
     def write(self, place: Place, content: str, *, expected: Stamp | None, client: str) -> Stamp:
         """Write as `Files.write` does, and note it."""
-        path = os.path.realpath(place.path)
+        path = real_path(place.path)
         turn = self._turn(path)
         with turn:
             before = self._before(place)
@@ -50,7 +51,7 @@ class JournalledFiles:
 
     def expect(self, path: str, content: str, *, client: str) -> None:
         """Note a change that the client is about to make itself; a file elsewhere is none of our business."""
-        place = self._place_of(os.path.realpath(path))
+        place = self._place_of(real_path(path))
         if place is not None:
             self._journal.note(client, "diff", place, self._before(place), self._encoded(content))
 

@@ -17,6 +17,7 @@ import msgspec
 from ide_bridge.errors import NotShared
 from ide_bridge.model import Selection
 from ide_bridge.settings import Policy
+from ide_bridge.workspace.beneath import real_path
 from ide_bridge.workspace.deny_list import DenyList
 from ide_bridge.workspace.places import Place, Root, within
 
@@ -114,7 +115,7 @@ class Sharing:
         if not os.path.isabs(path):
             return []  # a buffer without a name, or one that is no file
         try:
-            real = self._place(os.path.realpath(path))
+            real = self._place(real_path(path))
         except ValueError:
             return []  # a name that no file can have
         written = self._place(os.path.normpath(path))

@@ -62,9 +62,7 @@ def test_ide_command_lists_the_bridge_and_connects(
     served.wait_for_clients(connected(NEWEST))
 
 
-def test_client_is_forgotten_when_its_cli_ends(
-    project: Path, bridge: StartBridge, claude: StartClaude
-) -> None:
+def test_client_is_forgotten_when_its_cli_ends(project: Path, bridge: StartBridge, claude: StartClaude) -> None:
     served = bridge(project)
     cli = claude(project, "--ide")
     served.wait_for_clients(connected(NEWEST))
