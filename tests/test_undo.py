@@ -196,6 +196,7 @@ async def test_bytes_and_mode_come_back_as_they_were(workspace, project, undo):
         (b"0\r\n1\r\n", "2\n3\n", b"2\r\n3\r\n"),
         (b"0\n", "1", b"1\n"),
         (b"0\n", "1\n", b"1"),
+        (b"0\n", "1\n\n", b"1\n"),
         (b"\xef\xbb\xbf0\n", "1\n", b"\xef\xbb\xbf1\n"),
         (None, "1\n", b"1\n"),
         (None, "1\n", b"1\r\n"),

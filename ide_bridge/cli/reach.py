@@ -57,18 +57,19 @@ def find(folder: str) -> Running | None:
 
 def find_or_start(folder: str) -> Running:
     """The bridge of the folder; started, apart from this terminal, when none runs."""
-    if (running := find(folder)) is not None:
-        return running
     workspace = workspace_of(folder)
     log = os.path.join(private_folder(state_folder()), "detached.log")
-    child = _start_detached(workspace, log)
+    child: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline:
-        if (running := find(folder)) is not None and os.path.exists(str(running["socket"])):
+        running = find(folder)
+        if running is not None and os.path.exists(str(running["socket"])):
             return running
-        if running is None and child.poll() is not None:
+        if running is None and child is None:
+            child = _start_detached(workspace, log)
+        elif running is None and child is not None and child.poll() is not None:
             break
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # its own start, or that of another who came first
     with open(log, encoding="utf-8", errors="replace") as output:
         why = output.read().strip().removeprefix("ide-bridge: ")
     why = why or f"it did not say why; see what it says to: ide-bridge serve '{workspace}'"

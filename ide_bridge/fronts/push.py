@@ -36,6 +36,9 @@ SELECTION_SECONDS = 0.05
 DEAF_SECONDS = 0.5
 """The real CLI took 20 to 120 ms. What it is told too early is lost, so there is room for slower machines."""
 
+MENTION_SECONDS = 0.15
+"""Between two mentions: CLI 2.1.37 keeps only the last of those that come together."""
+
 MENTIONS_LIMIT = 100
 
 _NOTHING: dict[str, object] = {
@@ -53,6 +56,7 @@ class Push:
         self._mentions: deque[Mentioned] = deque(maxlen=MENTIONS_LIMIT)
         self._pause: asyncio.TimerHandle | None = None
         self._arriving: dict[Client, asyncio.TimerHandle] = {}
+        self._handing: asyncio.TimerHandle | None = None
         self._stale = False
         self._sent: dict[str, object] = _NOTHING
 
@@ -62,7 +66,7 @@ class Push:
             async for event in self._context.editor.events():
                 self._take_safely(event)
         finally:
-            for timer in (self._pause, *self._arriving.values()):
+            for timer in (self._pause, self._handing, *self._arriving.values()):
                 if timer is not None:
                     timer.cancel()
 
@@ -149,10 +153,17 @@ class Push:
     # -- mentions ------------------------------------------------------------------------------------------
 
     def _hand_over(self) -> None:
-        while self._mentions and (client := self._clients.for_file(self._mentions[0].path)) is not None:
-            if not client.listens:
-                return  # it is handed over when it does
+        """Hand over the next mention, unless the one before is too fresh or nobody listens yet."""
+        if self._handing is not None or not self._mentions:
+            return
+        client = self._clients.for_file(self._mentions[0].path)
+        if client is not None and client.listens:
             self._mention(client, self._mentions.popleft())
+            self._handing = asyncio.get_running_loop().call_later(MENTION_SECONDS, self._handed_over)
+
+    def _handed_over(self) -> None:
+        self._handing = None
+        self._hand_over()
 
     def _mention(self, client: Client, mention: Mentioned) -> None:
         """Tell of it even when the file is not shared: the user himself hands it over."""

@@ -20,7 +20,7 @@ __all__ = ["OpenDiffs"]
 
 logger = logging.getLogger(__name__)
 
-DIFFS_LIMIT = 64
+DIFFS_LIMIT = 512
 BYTES_LIMIT = 256 * 1024 * 1024
 """Of one client: so many open diffs, and so much text in them."""
 SHOW_SECONDS = 5.0
