@@ -91,6 +91,7 @@ class Bridge:
         self._tasks: list[asyncio.Task[None]] = []
         self._clock: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Event | None = None
+        self._prepared: asyncio.Event | None = None
         self._thread: _Thread | None = None
 
     @property
@@ -111,6 +112,7 @@ class Bridge:
     async def start(self) -> None:
         """Serve. Returns as soon as a client can connect."""
         self._stopping = asyncio.Event()
+        self._prepared = asyncio.Event()
         first = self._first_editor or self.editor
         if self._claim is None:
             self._claim = Claim(self.workspace.folders, first.name)
@@ -156,8 +158,10 @@ class Bridge:
             self._stopping.set()
 
     async def run(self, *, ready: Callable[[], None] = lambda: None) -> None:
-        """Serve until asked to stop."""
+        """Serve until asked to stop; `ready` is called when the first question will be answered at full speed."""
         async with self:
+            if self._prepared is not None:
+                await self._prepared.wait()
             ready()
             if self._stopping is not None:
                 await self._stopping.wait()
@@ -258,8 +262,12 @@ class Bridge:
     async def _watch_later(self) -> None:
         """Do what takes time when the first client has had its answer: who connects should not wait for it."""
         await asyncio.sleep(_PREPARE_DELAY_SECONDS)
-        self._registry.load_plugins()
-        await self.workspace.listing.prepare()
+        try:
+            self._registry.load_plugins()
+            await self.workspace.listing.prepare()
+        finally:
+            if self._prepared is not None:
+                self._prepared.set()
         await asyncio.sleep(_WATCH_DELAY_SECONDS)
         await self.workspace.start()
 

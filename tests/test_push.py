@@ -317,6 +317,7 @@ async def test_each_share_is_a_line_of_the_audit_log_without_contents(bridge, cl
     await selection(client)
     editor.mention(str(project / "b"), 4, 6)
     await client.notification("at_mentioned")
+    bridge.workspace.audit.write()
     log = Path(workspace_folder(str(project)), LOG_NAME).read_text(encoding="utf-8")
     lines = [line.split("\t")[1:] for line in log.splitlines()]
     assert lines == [

@@ -61,7 +61,7 @@ class EditorSwitch(Editor):
     @property
     def features(self) -> frozenset[Feature]:  # type: ignore[override]
         """What at least one of them can do."""
-        return frozenset[Feature]().union(*(editor.features for editor in self._everyone()))
+        return self._fallback.features.union(*[editor.features for editor in self._attached])
 
     async def start(self) -> None:
         """Start the editor to fall back to."""

@@ -10,10 +10,13 @@ full one becomes ``audit.log.1``, in place of the one before.
 It does not know what may be shared. A log that cannot be written stops nobody; it is said once.
 """
 
+import asyncio
 import contextlib
 import logging
 import os
+import time
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from ide_bridge.errors import SetupProblem
 from ide_bridge.home import private_folder
@@ -26,6 +29,8 @@ LOG_NAME = "audit.log"
 OLDER_NAME = "audit.log.1"
 SIZE_LIMIT = 1024 * 1024
 _FIELD_LIMIT = 4096
+_WRITE_SECONDS = 0.1
+_AT_ONCE = 1000
 _FLAGS = (
     os.O_WRONLY
     | os.O_APPEND
@@ -37,6 +42,21 @@ _FLAGS = (
 )
 
 
+class _Share(NamedTuple):
+    when: float
+    who: str
+    what: str
+    path: str
+    lines: tuple[int, int] | None
+
+    def line(self) -> bytes:
+        """How it stands in the log."""
+        span = "" if self.lines is None else f"{self.lines[0] + 1}-{self.lines[1] + 1}"
+        when = datetime.fromtimestamp(self.when, UTC).astimezone().isoformat(timespec="milliseconds")
+        words = (when, *map(_escaped, (self.who, self.what, self.path)), span)
+        return ("\t".join(words).rstrip("\t") + "\n").encode()
+
+
 class Audit:
     """The log of one workspace; without a folder nothing is kept."""
 
@@ -44,22 +64,47 @@ class Audit:
         self._folder = folder
         self._file: int | None = None
         self._warned = False
+        self._shares: list[_Share] = []
+        self._writing: asyncio.TimerHandle | None = None
 
     def share(self, who: str, what: str, path: str, lines: tuple[int, int] | None = None) -> None:
-        """Note that a client was given something; `lines` count from 0, the last one included."""
+        """Note that a client was given something; `lines` count from 0, the last one included.
+
+        On an event loop it is written a moment later, so that no client waits for the disk.
+        """
+        self._shares.append(_Share(time.time(), who, what, path, lines))
+        if len(self._shares) >= _AT_ONCE:
+            self.write()
+        elif self._writing is None:
+            self._write_soon()
+
+    def _write_soon(self) -> None:
+        try:
+            self._writing = asyncio.get_running_loop().call_later(_WRITE_SECONDS, self.write)
+        except RuntimeError:  # nobody waits where there is no event loop
+            self.write()
+
+    def write(self) -> None:
+        """Write what was noted so far."""
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+        shares, self._shares = self._shares, []
         if self._folder is None:
             return
-        span = "" if lines is None else f"{lines[0] + 1}-{lines[1] + 1}"
-        now = datetime.now(UTC).astimezone().isoformat(timespec="milliseconds")
-        line = "\t".join((now, *map(_escaped, (who, what, path)), span)).rstrip("\t") + "\n"
         try:
-            self._append(self._folder, line.encode())
+            for share in shares:
+                self._append(self._folder, share.line())
         except (OSError, SetupProblem) as problem:
-            self.close()
+            self._let_go()
             self._warn(problem)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Write the rest, and let go of the file."""
+        self.write()
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -69,7 +114,7 @@ class Audit:
             self._file = _open(folder)
         found = os.fstat(self._file)
         if found.st_nlink == 0 or found.st_size + len(line) > SIZE_LIMIT:
-            self.close()
+            self._let_go()
             if found.st_nlink:
                 os.replace(os.path.join(folder, LOG_NAME), os.path.join(folder, OLDER_NAME))
             self._file = _open(folder)

@@ -55,9 +55,9 @@ class Place(NamedTuple):
     @property
     def path(self) -> str:
         """The absolute path, in the system's own spelling."""
-        if not self.relative:
-            return self.root.path
-        return os.path.join(self.root.path, *self.relative.split("/"))
+        if os.sep == "/":
+            return f"{self.root.path.rstrip('/')}/{self.relative}" if self.relative else self.root.path
+        return os.path.join(self.root.path, *self.relative.split("/")) if self.relative else self.root.path
 
 
 def root_names(folders: Sequence[str]) -> list[str]:

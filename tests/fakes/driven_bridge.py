@@ -60,6 +60,8 @@ class DrivenEditor(MemoryEditor):
                 return list(self.diffs.values())
             case ["reloaded"]:
                 return self.reloaded
+            case ["keep all"]:
+                return [self.keep(diff) for diff in list(self.diffs.values())]
             case _:
                 self._act(order)
                 return None
@@ -145,7 +147,7 @@ class DrivenBridge(BridgeProcess):
 
     def keep_next(self) -> None:
         """Keep what is, or comes, on the screen without looking at it."""
-        self._wait_until(lambda: self._order("keep all") != 0, "no diff")
+        self._wait_until(lambda: bool(self._order("keep all")), "no diff")
 
     def reject(self, diff: Diff) -> None:
         """Close the window of a diff."""

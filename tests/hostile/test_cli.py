@@ -134,7 +134,7 @@ def test_a_folder_with_an_odd_name_is_shown_as_it_is_called(home):
 @pytest.mark.parametrize("command", ["serve", "status", "stop", "call ping", "run true"])
 def test_an_impossible_home_is_told(home, project, command):
     told = sentence(home, *command.split(), folder=project, variables={"HOME": "/dev/null"})
-    assert "/dev/null/.local/state/ide-bridge/workspaces" in told
+    assert "/dev/null/.local/state/ide-bridge" in told
     assert "Not a directory; " in told
 
 
