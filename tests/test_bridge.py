@@ -11,11 +11,11 @@ import pytest
 
 import ide_bridge
 from ide_bridge.bridge import Bridge
-from ide_bridge.cli.reach import ask, find
+from ide_bridge.cli.reach import ask
 from ide_bridge.editor.interface import Editor
 from ide_bridge.errors import BridgeError, SetupProblem
-from ide_bridge.fronts.claim import running_bridges
 from ide_bridge.fronts.local import LocalFront
+from ide_bridge.running import find, running_bridges
 from ide_bridge.workspace.workspace import Workspace
 from tests.fakes.bridge_process import BridgeProcess
 from tests.fakes.claude_client import connect, connect_to

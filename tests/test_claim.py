@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.errors import SetupProblem
-from ide_bridge.fronts.claim import Claim, running_bridges
+from ide_bridge.fronts.claim import Claim
 from ide_bridge.fronts.lock import read_lock
+from ide_bridge.running import running_bridges
 from tests.fakes.surroundings import at_home
 
 

@@ -15,9 +15,9 @@ import pytest
 from ide_bridge import __version__
 from ide_bridge.cli import COMMANDS, main
 from ide_bridge.cli.printable import json_text, printable
-from ide_bridge.cli.reach import workspace_of
 from ide_bridge.cli.run import environment_for
 from ide_bridge.cli.serve import add_arguments
+from ide_bridge.running import workspace_of
 from tests.fakes.bridge_process import PROGRAM, BridgeProcess
 from tests.fakes.claude_cli import Home
 from tests.fakes.claude_client import connect

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.errors import SetupProblem
-from ide_bridge.fronts.lock import Lock, claude_folders, is_alive, lock_folders, read_lock, sweep
+from ide_bridge.fronts.lock import Lock, claude_folders, lock_folders, read_lock, sweep
+from ide_bridge.running import is_alive
 from tests.fakes.surroundings import at_home
 
 TOKEN = "t" * 64

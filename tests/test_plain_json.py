@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ide_bridge.fronts.plain_json import to_json
+from ide_bridge.plain_json import to_json
 
 # A folder's name need not be UTF-8, and then has halves of surrogate pairs.
 texts = st.text(st.characters(codec=None))

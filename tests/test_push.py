@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.bridge import Bridge
-from ide_bridge.cli.reach import ask, find
+from ide_bridge.cli.reach import ask
 from ide_bridge.errors import InvalidParams
 from ide_bridge.fronts import push
 from ide_bridge.home import workspace_folder
 from ide_bridge.model import FileEvent, SelectionChanged
+from ide_bridge.running import find
 from ide_bridge.workspace.audit import LOG_NAME
 from tests.fakes.claude_client import connect_to, eventually, texts
 from tests.fakes.memory_editor import MemoryEditor, span

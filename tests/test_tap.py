@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ide_bridge.bridge import Bridge
-from ide_bridge.cli.reach import Conversation, find
+from ide_bridge.cli.reach import Conversation
 from ide_bridge.fronts.tap import Recording, Tap
+from ide_bridge.running import find
 from tests.fakes.claude_client import TOKEN_HEADER, connect_to
 from tests.fakes.surroundings import at_home
 

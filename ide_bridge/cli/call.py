@@ -7,8 +7,9 @@ import json
 from typing import TYPE_CHECKING
 
 from ide_bridge.cli.printable import json_text
-from ide_bridge.cli.reach import ask, find_or_start, here
+from ide_bridge.cli.reach import ask, here
 from ide_bridge.errors import MethodNotFound, RemoteError, SetupProblem
+from ide_bridge.running import find_or_start
 
 if TYPE_CHECKING:
     import argparse

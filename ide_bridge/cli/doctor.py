@@ -124,8 +124,8 @@ async def _locks(here: Here) -> tuple[list[FoundLock], list[Finding]]:
 
 def _lock_folders(here: Here) -> list[str]:
     """Where the CLI looks, and where else a server may have put its lock."""
-    from ide_bridge.fronts.claim import running_bridges
     from ide_bridge.fronts.lock import claude_folders
+    from ide_bridge.running import running_bridges
 
     written = [*claude_folders()]
     with suppress(SetupProblem):

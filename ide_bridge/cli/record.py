@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from ide_bridge.cli.reach import Conversation, find, here
+from ide_bridge.cli.reach import Conversation, here
 from ide_bridge.errors import SetupProblem
+from ide_bridge.running import find
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from ide_bridge.fronts.claim import Running
+    from ide_bridge.running import Running
 
 __all__ = ["add_arguments", "run"]
 

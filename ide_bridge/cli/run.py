@@ -7,8 +7,9 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from ide_bridge.cli.reach import find_or_start, here
+from ide_bridge.cli.reach import here
 from ide_bridge.errors import SetupProblem
+from ide_bridge.running import find_or_start
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ide_bridge.cli.printable import json_text, printable
 from ide_bridge.cli.reach import ask
 from ide_bridge.errors import BridgeError
-from ide_bridge.fronts.claim import Running, running_bridges
+from ide_bridge.running import Running, running_bridges
 
 if TYPE_CHECKING:
     import argparse

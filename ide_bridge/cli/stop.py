@@ -8,9 +8,9 @@ import time
 from typing import TYPE_CHECKING
 
 from ide_bridge.cli.printable import printable
-from ide_bridge.cli.reach import ask, find, here
+from ide_bridge.cli.reach import ask, here
 from ide_bridge.errors import BridgeError, SetupProblem
-from ide_bridge.fronts.claim import Running, running_bridges
+from ide_bridge.running import Running, find, running_bridges
 
 if TYPE_CHECKING:
     import argparse

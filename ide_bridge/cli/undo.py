@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from unicodedata import normalize
 
 from ide_bridge.cli.printable import printable
-from ide_bridge.cli.reach import find, here
+from ide_bridge.cli.reach import here
 from ide_bridge.errors import SetupProblem
 from ide_bridge.home import workspace_folder
+from ide_bridge.running import find
 from ide_bridge.workspace.journal import Entry, Journal
 from ide_bridge.workspace.undoing import Outcome, make_again, take_back
 

@@ -11,52 +11,36 @@ import _socket  # the rest of `socket` takes 2 ms to import, and is not needed t
 import os
 
 from ide_bridge.errors import SetupProblem
-from ide_bridge.fronts.lock import Lock, is_alive, lock_folders, sweep
-from ide_bridge.fronts.plain_json import to_json
+from ide_bridge.fronts.lock import Lock, lock_folders, sweep
 from ide_bridge.home import (
     open_regular,
     private_folder,
     socket_folder,
-    state_folder,
     unusable,
     workspace_folder,
 )
+from ide_bridge.plain_json import to_json
+from ide_bridge.running import is_alive, running_at, try_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Claim", "Running", "running_bridges"]
+__all__ = ["Claim"]
 
 _BACKLOG = 128
 _TOKEN_BYTES = 32
 _HEXADECIMAL = frozenset("0123456789abcdef")
 _STORED_LIMIT = 256
-_RECORD_LIMIT = 16 * 1024 * 1024
 _HOLD_SECONDS = 1.0  # long enough for another to look or to say who it is, short enough to wait for
 _HOLD_POLL_SECONDS = 0.002
-
-
-class Running(dict[str, object]):
-    """What a running bridge says of itself: ``pid``, ``port``, ``workspaceFolders``, ``lock``, ``socket``."""
-
-    @property
-    def pid(self) -> int:
-        """Its process."""
-        return int(str(self["pid"]))
-
-    @property
-    def folders(self) -> list[str]:
-        """The folders it serves."""
-        folders = self["workspaceFolders"]
-        return [str(folder) for folder in folders] if isinstance(folders, list) else []
 
 
 class Claim:
     """One workspace's port, token and lock, from `open` to `close`."""
 
     def __init__(self, folders: "Sequence[str]", ide_name: str = "Folder") -> None:
-        self.folders = [_real(folder) for folder in folders]
+        self.folders = self._claimed = [_real(folder) for folder in folders]
         self.state = private_folder(workspace_folder(self.folders[0]))
         self.token_file = os.path.join(self.state, "token")
         self._guard = _hold(os.path.join(self.state, "running"))
@@ -136,6 +120,7 @@ class Claim:
             "pid": os.getpid(),
             "port": self.port,
             "workspaceFolders": self.folders,
+            "claimed": self._claimed,
             "lock": self.lock.path,
             "socket": self.socket_path,
             "token_file": self.token_file,
@@ -148,53 +133,6 @@ class Claim:
             raise unusable(os.path.join(self.state, "running"), error) from None
 
 
-def running_bridges() -> list[Running]:
-    """Every bridge of this user that runs now."""
-    root = os.path.join(state_folder(), "workspaces")
-    try:
-        names = sorted(os.listdir(root))
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise unusable(root, error) from None
-    found = (_running(os.path.join(root, name, "running")) for name in names)
-    return [bridge for bridge in found if bridge is not None]
-
-
-def _running(path: str) -> Running | None:
-    """The bridge that holds this file, if one does; the lock is asked last, so as not to be in its way."""
-    try:
-        descriptor = open_regular(path, os.O_RDWR)
-    except OSError:
-        return None
-    try:
-        found = _recorded(descriptor)
-        return None if found is None or _try_lock(descriptor, shared=True) else found
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
-
-
-def _recorded(descriptor: int) -> Running | None:
-    """What a bridge wrote down of itself, unless it is gone, has just begun, or never was a bridge."""
-    if os.fstat(descriptor).st_size == 0:
-        return None
-    import json  # noqa: PLC0415 - not needed to claim
-
-    with open(descriptor, "rb", closefd=False) as file:
-        text = file.read(_RECORD_LIMIT)
-    try:
-        found = Running(json.loads(text))
-        complete = all(isinstance(found[key], kind) for key, kind in _RECORD.items())
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return found if complete and is_alive(found["pid"]) else None
-
-
-_RECORD = {"pid": int, "port": int, "workspaceFolders": list, "lock": str, "socket": str, "token_file": str}
-
-
 def _hold(path: str) -> int:
     """Take the workspace for this process; the system lets go of it even if we are killed."""
     try:
@@ -202,7 +140,7 @@ def _hold(path: str) -> int:
     except OSError as error:
         raise unusable(path, error) from None
     try:
-        if not _try_lock(descriptor):
+        if not try_lock(descriptor):
             _wait_to_hold(descriptor, path)
     except OSError as error:
         os.close(descriptor)
@@ -218,8 +156,8 @@ def _wait_to_hold(descriptor: int, path: str) -> None:
     import time  # noqa: PLC0415 - few starts need it
 
     deadline = time.monotonic() + _HOLD_SECONDS
-    while not _try_lock(descriptor):
-        if (bridge := _running(path)) is not None:
+    while not try_lock(descriptor):
+        if (bridge := running_at(path)) is not None:
             raise SetupProblem(
                 f"This workspace is already served by the bridge with pid {bridge.pid}. "
                 "Use it as it is, or end it with: ide-bridge stop"
@@ -227,26 +165,6 @@ def _wait_to_hold(descriptor: int, path: str) -> None:
         if time.monotonic() > deadline:
             raise SetupProblem(f"Another program holds {path}; end that program, or try again.")
         time.sleep(_HOLD_POLL_SECONDS)
-
-
-def _try_lock(descriptor: int, *, shared: bool = False) -> bool:
-    """Lock an open file, or tell that another has it; a `shared` lock is for looking, and many may look."""
-    try:
-        import fcntl  # noqa: PLC0415 - absent on Windows
-    except ImportError:
-        import msvcrt  # noqa: PLC0415
-
-        try:
-            os.lseek(descriptor, 1 << 30, os.SEEK_SET)
-            getattr(msvcrt, "locking")(descriptor, getattr(msvcrt, "LK_NBLCK"), 1)  # noqa: B009
-        except OSError:
-            return False
-        return True
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _swept(folder: str) -> str:

@@ -24,7 +24,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ide_bridge.fronts.lock import is_alive, read_lock
+from ide_bridge.fronts.lock import read_lock
+from ide_bridge.running import is_alive
 
 __all__ = [
     "Finding",

@@ -8,14 +8,15 @@ It does not know ports, sockets or clients.
 
 import os
 
-from ide_bridge.fronts.plain_json import to_json
 from ide_bridge.home import open_regular, private_folder, unusable
+from ide_bridge.plain_json import to_json
+from ide_bridge.running import is_alive
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Lock", "claude_folders", "is_alive", "lock_folders", "read_lock", "sweep"]
+__all__ = ["Lock", "claude_folders", "lock_folders", "read_lock", "sweep"]
 
 MARK = "ide-bridge"
 
@@ -115,23 +116,6 @@ def read_lock(path: str) -> dict[str, object]:
     except (OSError, ValueError, RecursionError):
         return {}
     return lock if isinstance(lock, dict) else {}
-
-
-def is_alive(pid: object) -> bool:
-    """Whether a process of that number runs, by the CLI's own test: signal 0."""
-    if not isinstance(pid, int) or isinstance(pid, bool) or pid <= 0:
-        return False
-    if os.name == "nt":
-        import psutil  # noqa: PLC0415 - 20 ms, and only Windows lacks signal 0
-
-        return bool(psutil.pid_exists(pid))
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return True
-    except (ProcessLookupError, OverflowError):
-        return False
-    return True
 
 
 def _locks(folders: "Sequence[str]") -> "Iterator[tuple[str, dict[str, object]]]":

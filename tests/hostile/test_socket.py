@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.bridge import Bridge
-from ide_bridge.cli.reach import ask, find
+from ide_bridge.cli.reach import ask
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts import claude
+from ide_bridge.running import find
 from tests.fakes.bridge_process import BridgeProcess
 from tests.fakes.claude_client import TOKEN_HEADER, connect, connect_to, knock, upgrade_head
 from tests.fakes.surroundings import at_home

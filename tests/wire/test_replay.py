@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.bridge import Bridge
-from ide_bridge.cli.reach import Conversation, find
+from ide_bridge.cli.reach import Conversation
+from ide_bridge.running import find
 from tests.fakes.surroundings import at_home
 from tests.wire.replay import CheckingEditor, Replay, recorded_in
 
