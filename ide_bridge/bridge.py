@@ -12,20 +12,23 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import msgspec
 from aiohttp import web
 
+from ide_bridge import __version__
 from ide_bridge.editor.folder import FolderEditor
 from ide_bridge.editor.interface import Editor
+from ide_bridge.editor.link import Line
 from ide_bridge.editor.switch import EditorSwitch
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.claim import Claim
 from ide_bridge.fronts.claude import ClaudeFront
 from ide_bridge.fronts.client import Client, Clients, Happening
 from ide_bridge.fronts.gate import host_gate
+from ide_bridge.fronts.links import Links
 from ide_bridge.fronts.local import LocalFront, Record
 from ide_bridge.fronts.mcp import mcp_methods
 from ide_bridge.fronts.push import Push
@@ -85,7 +88,10 @@ class Bridge:
         )
         self._context = Context(self.workspace, self.editor)
         self.workspace.listing.subscribe(self._file_changed)
-        self.clients = Clients(self._context, happening, self._watch_the_clock)
+        self.clients = Clients(self._context, happening, self._clients_changed)
+        self._links = Links(self.editor, self._line_to, self._welcome, self._folders_changed)
+        self._own_folders = tuple(self.workspace.folders)
+        self._joining: asyncio.Task[None] | None = None
         self._push = Push(self.clients, self._context)
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -141,8 +147,10 @@ class Bridge:
         if self._clock is not None:
             self._clock.cancel()
         if self._runner is not None:
+            self._links.goodbye()
             await self._front.close()
             await self._local.close()
+            await self._links.close()
             await self._context.problems.close()
             await self.editor.close()
             await self._runner.cleanup()
@@ -174,8 +182,9 @@ class Bridge:
             "workspaceFolders": self._claimed.folders,
             "lock": self.lock,
             "clients": self.clients.described(),
-            "editors": [{"name": editor.name} for editor in self.editor.attached],
+            "editors": [_described(editor) for editor in self.editor.attached],
             "diffs": self._context.diffs.described(),
+            "sharing": self.workspace.sharing.policy,
         }
 
     def share(self, policy: Policy | None = None) -> Policy:
@@ -222,7 +231,8 @@ class Bridge:
             "share": Method(Share, lambda _client, params: self.share(params.policy)),
             "record": Method(Record, lambda client, params: self._local.record(client, tap, on=params.on)),
         }
-        self._local = LocalFront(claim.socket_path, Dispatcher({**methods, **steering}), self._commander)
+        dispatcher = Dispatcher({**methods, **steering, **self._links.methods()})
+        self._local = LocalFront(claim.socket_path, dispatcher, self._commander, self._links.left)
         application = web.Application(middlewares=[host_gate(claim.port)])
         self._front.add_routes(application.router)
         self._runner = web.AppRunner(
@@ -247,6 +257,33 @@ class Bridge:
             self._claim.lock.change(ide_name=self.editor.name)
         self._watch_the_clock()
 
+    def _clients_changed(self) -> None:
+        self._links.tell_clients(self.clients.described())
+        self._watch_the_clock()
+
+    def _line_to(self, client: Client) -> Line:
+        return self._local.line(client)
+
+    def _welcome(self) -> dict[str, object]:
+        return {
+            "bridge": __version__,
+            "port": self.port,
+            "pid": os.getpid(),
+            "clients": self.clients.described(),
+        }
+
+    def _folders_changed(self) -> None:
+        if self._claim is not None and (self._joining is None or self._joining.done()):
+            self._joining = asyncio.create_task(self._take_folders())
+            self._tasks.append(self._joining)
+
+    async def _take_folders(self) -> None:
+        """Serve what editors have brought along, for as long as they are attached."""
+        while (wanted := _with_further(self._own_folders, self._links.folders)) != self.workspace.folders:
+            await self.workspace.set_folders(wanted)
+            with contextlib.suppress(SetupProblem):
+                self._claimed.set_folders(wanted)
+
     def _commander(self) -> Client:
         commander = Client(0, self._context.for_another(0), self._happening)
         commander.name = commander.context.client_name = "ide-bridge call"
@@ -256,8 +293,8 @@ class Bridge:
         while True:
             await asyncio.sleep(_LOCK_CHECK_SECONDS)
             with contextlib.suppress(OSError, SetupProblem):
-                if self._claimed.lock.restore():
-                    self._tell("someone", "deleted the lock file; it is back")
+                for restored in [*self._claimed.restore(), *await self._local.restore()]:
+                    self._tell("someone", f"deleted {restored}; it is back")
 
     async def _watch_later(self) -> None:
         """Do what takes time when the first client has had its answer: who connects should not wait for it."""
@@ -283,6 +320,25 @@ class Bridge:
         alone = not len(self.clients) and not self.editor.attached
         if self._linger is not None and self._claim is not None and alone:
             self._clock = asyncio.get_running_loop().call_later(self._linger, self.ask_to_stop)
+
+
+def _described(editor: Editor) -> dict[str, object]:
+    version, pid = getattr(editor, "version", ""), getattr(editor, "pid", None)
+    return {"name": editor.name, "version": version, "pid": pid}
+
+
+def _with_further(folders: Sequence[str], further: Iterable[str]) -> list[str]:
+    """The folders and those further ones that lie apart from all others."""
+    united = list(folders)
+    for folder in further:
+        if not any(_overlap(folder, other) for other in united):
+            united.append(folder)
+    return united
+
+
+def _overlap(one: str, other: str) -> bool:
+    shorter, longer = sorted((one.rstrip(os.sep) + os.sep, other.rstrip(os.sep) + os.sep), key=len)
+    return longer.startswith(shorter)
 
 
 class _Thread:

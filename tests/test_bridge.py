@@ -1,6 +1,7 @@
 import asyncio
 import json
 import os
+import shutil
 import signal
 import socket
 import threading
@@ -15,6 +16,7 @@ from ide_bridge.cli.reach import ask
 from ide_bridge.editor.interface import Editor
 from ide_bridge.errors import BridgeError, SetupProblem
 from ide_bridge.fronts.local import LocalFront
+from ide_bridge.home import state_folder
 from ide_bridge.running import find, running_bridges
 from ide_bridge.workspace.workspace import Workspace
 from tests.fakes.bridge_process import BridgeProcess
@@ -112,7 +114,7 @@ async def test_the_lock_is_there_before_the_editor_and_gone_before_it(home, proj
     editor = Recorder(home)
     async with Bridge(project, editor=editor) as bridge:
         assert json.loads(Path(bridge.lock).read_text(encoding="utf-8"))["ideName"] == "Recorder"
-        assert bridge.status()["editors"] == [{"name": "Recorder"}]
+        assert bridge.status()["editors"] == [{"name": "Recorder", "version": "", "pid": None}]
     assert editor.seen == [("start", True), ("close", False)]
 
 
@@ -192,6 +194,7 @@ async def test_status_is_what_the_command_line_promises(home, project):
             "clients": [],
             "editors": [],
             "diffs": [],
+            "sharing": "full",
         }
 
 
@@ -265,3 +268,13 @@ def test_a_signal_ends_it_cleanly(home, project, by):
     assert served.stop(by) == 0
     assert home.locks() == []
     assert served.log() == ""
+
+
+async def test_a_deleted_state_folder_is_put_back_and_commands_find_the_bridge_again(project):
+    async with Bridge(project) as bridge:
+        shutil.rmtree(state_folder())
+        await eventually(lambda: find(str(project)) is not None)
+        running = find(str(project))
+        await eventually(lambda: os.path.exists(str(running["socket"])))
+        status = await asyncio.to_thread(ask, running, "status")
+        assert status["port"] == bridge.port

@@ -1,6 +1,7 @@
 import fcntl
 import json
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -284,3 +285,78 @@ def test_a_lock_that_could_be_written_only_in_part_is_taken_back(home, project):
         Claim([str(project)])
     assert home.locks() == []
     assert running_bridges() == []
+
+
+@pytest.mark.parametrize("named", ["the folder", "a folder below it", "a link to it"])
+def test_a_folder_whose_name_is_not_utf_8_is_refused_in_one_sentence(home, named):
+    odd = os.path.join(os.fsencode(home.path), b"caf\xe9")
+    os.makedirs(os.path.join(odd, b"below"))
+    os.symlink(odd, os.fsencode(home.path / "link"))
+    folder = {"the folder": odd, "a folder below it": odd + b"/below", "a link to it": str(home.path / "link")}[
+        named
+    ]
+    with pytest.raises(
+        SetupProblem, match=r"^The path .*caf\udce9.* is not UTF-8, so no client .*; rename the folder\.$"
+    ):
+        Claim([os.fsdecode(folder)])
+    assert running_bridges() == []
+    assert home.locks() == []
+
+
+# -- what someone deletes ----------------------------------------------------------------------------------
+
+
+def files_of(claim):
+    return {path.name: path.read_text(encoding="utf-8") for path in Path(claim.state).iterdir()}
+
+
+def test_nothing_is_put_back_while_nothing_is_missing(claim):
+    before = os.stat(claim.token_file).st_mtime_ns
+    assert claim.restore() == []
+    assert os.stat(claim.token_file).st_mtime_ns == before
+
+
+@pytest.mark.parametrize("deleted", ["", "workspaces", "running", "token", "port"])
+def test_what_is_deleted_under_a_running_bridge_is_put_back(home, project, claim, deleted):
+    files = files_of(claim)
+    whole = home.path / ".local" / "state" / "ide-bridge"
+    gone = whole / deleted if deleted in ("", "workspaces") else Path(claim.state) / deleted
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    assert claim.restore() == ["the record of this bridge"]
+    assert files_of(claim) == files
+    assert os.path.isdir(os.path.dirname(claim.socket_path))
+    assert [bridge["port"] for bridge in running_bridges()] == [claim.port]
+    with pytest.raises(SetupProblem, match="already served by the bridge"):
+        Claim([str(project)])
+    assert claim.restore() == []
+
+
+def test_the_lock_is_put_back_as_well(home, claim):
+    Path(claim.lock.path).unlink()
+    shutil.rmtree(claim.state)
+    assert claim.restore() == ["the lock file", "the record of this bridge"]
+    assert home.locks() == [Path(claim.lock.path)]
+
+
+def test_a_record_that_was_put_back_is_let_go_of_in_the_end(project, claim):
+    shutil.rmtree(claim.state)
+    claim.restore()
+    claim.close()
+    assert running_bridges() == []
+    again = Claim([str(project)])
+    again.close()
+    assert (again.port, again.token) == (claim.port, claim.token)
+
+
+def test_another_bridge_that_came_meanwhile_keeps_what_is_its_own(project, claim):
+    shutil.rmtree(claim.state)
+    other = Claim([str(project)])
+    try:
+        files = files_of(other)
+        assert claim.restore() == []
+        assert files_of(other) == files
+        assert [bridge["port"] for bridge in running_bridges()] == [other.port]
+    finally:
+        other.close()
+    assert claim.restore() == ["the record of this bridge"]
+    assert [bridge["port"] for bridge in running_bridges()] == [claim.port]

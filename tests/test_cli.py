@@ -128,13 +128,30 @@ async def test_status_shows_bridges_and_clients(home, project, served):
                     ],
                     "editors": [],
                     "diffs": [],
+                    "sharing": "full",
                 }
             ]
         }
         table, _ = run(home, "status", COLUMNS="200")
         assert str(project) in table
         assert "claude-code 2.1.326 (pid 4711)" in table
+        assert [line for line in table.splitlines() if line.endswith(" ")] == []
         assert token not in output + table
+
+
+def test_status_tells_what_does_not_work_as_it_is_set(home, project, served):
+    settings = home.path / ".config" / "ide-bridge" / "settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[[linters]]\nglob = "*"\ncommand = ["no-such-linter"]', encoding="utf-8")
+    told = (
+        "The linter no-such-linter cannot be started: there is no such program on your PATH. "
+        f"Install it, or take it out of {settings}"
+    )
+    assert json.loads(run(home, "status", "--json")[0])["problems"] == [told]
+    assert run(home, "status")[0].endswith(f"\n{told}\n")
+    settings.write_text("share = 1", encoding="utf-8")
+    told = f"{settings} is not understood: share must be one of full, path, off."
+    assert json.loads(run(home, "status", "--json")[0])["problems"] == [told]
 
 
 def test_status_without_a_bridge_is_fine(home):
@@ -160,7 +177,6 @@ def test_a_call_that_fails_exits_1_with_the_reason(home, project, served):
     )
     told = failure(home, "call", "nothing", folder=project)
     assert told == "There is no method called nothing; PROTOCOL.md lists them all."
-    assert "not JSON" in failure(home, "call", "readFile", "{", folder=project)
 
 
 def test_a_call_where_no_bridge_runs_starts_one_for_the_git_top_level(home, project):
@@ -181,7 +197,8 @@ def test_calls_at_the_same_time_start_one_bridge_between_them(home, project):
 
 
 def test_stop_ends_the_bridge_of_a_folder_and_waits(home, project, served):
-    assert run(home, "stop", str(project)) == ("", "")
+    told = f"Stopped the bridge for {project} (pid {served.ready['pid']}).\n"
+    assert run(home, "stop", str(project)) == (told, "")
     assert home.locks() == []
     assert served._process.wait(20) == 0
     assert failure(home, "stop", str(project)) == f"No bridge is running for {project}."

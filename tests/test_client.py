@@ -68,6 +68,16 @@ def test_a_client_that_is_silent_about_itself_is_still_called_something(context)
     assert (client.title, client.label) == ("claude-code", "claude-code 1")
 
 
+def test_a_client_cannot_fill_the_screen_or_take_anothers_name(clients, told):
+    client = clients.join()
+    client.introduce("n" * 500, "1", "")
+    client.introduce("claude-code", "2", "Claude")
+    assert (client.name, client.version, client.context.client_name) == ("n" * 500, "1", "n" * 500)
+    client.says("reads " + "x" * 500 + "/end", "refused")
+    assert [what for _, what in told] == ["connected", f"reads {'x' * 43}…{'x' * 45}/end – refused"]
+    assert all(len(who) <= 40 for who, _ in told)
+
+
 # -- which of several is meant -----------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from ide_bridge.fronts.discovery import (
     read_lock_file,
     read_locks,
     scanned_folders,
+    shell_word,
     taken,
 )
 
@@ -363,3 +364,17 @@ def test_either_a_lock_is_taken_or_an_error_says_why_not(locks, where):
     assert [found.subject for found in findings if found.rule == "match"] == ([chosen.path] if chosen else [])
     assert chosen or errors
     assert all(found.fix for found in findings if found.level in {"warning", "error"})
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "a b", "it's", "a\nb", "\x1b[1m'\\", "\udce9 caf", "\u202e", "é\t0a", "$HOME", ""]
+)
+def test_a_name_can_be_pasted_into_a_shell(name):
+    word = shell_word(name)
+    assert word.isprintable()
+    said = subprocess.run(["bash", "-c", f"printf %s {word}"], capture_output=True, check=True).stdout
+    assert os.fsdecode(said) == name
+
+
+def test_what_is_no_name_at_all_is_still_a_word():
+    assert shell_word("\ud800") == r"$'\x3f'"

@@ -461,3 +461,33 @@ async def test_a_lock_cannot_command_the_terminal(house, encoding):
         assert "[red]\\x1b]0;owned\\x07\\x9b\\udc80" in text
         assert len(text.splitlines()) == 2
         assert "handshake" in await house.findings(code=0, PYTHONIOENCODING=encoding)
+
+
+# -- why no bridge starts ----------------------------------------------------------------------------------
+
+
+async def test_the_doctor_says_why_no_bridge_starts(house):
+    settings = house.home / ".config" / "ide-bridge" / "settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("share = 1", encoding="utf-8")
+    house.ide.chmod(0o777)
+    found = await house.findings()
+    assert found["settings"]["level"] == found["lock-folder"]["level"] == "error"
+    assert found["settings"]["text"] == f"{settings} is not understood: share must be one of full, path, off."
+    assert found["lock-folder"]["fix"] == f"Run: chmod go-w {house.ide}"
+
+
+async def test_a_bridge_that_runs_all_the_same_makes_it_a_warning(house):
+    settings = house.home / ".config" / "ide-bridge" / "settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("share = 1", encoding="utf-8")
+    async with serving(peer()) as port:
+        house.lock(port)
+        assert (await house.findings(code=0))["settings"]["level"] == "warning"
+
+
+async def test_a_linter_that_is_not_installed_is_a_warning(house):
+    settings = house.home / ".config" / "ide-bridge" / "settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[[linters]]\nglob = "*"\ncommand = ["no-such-linter"]', encoding="utf-8")
+    assert (await house.findings())["linter"]["level"] == "warning"

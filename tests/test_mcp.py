@@ -2,12 +2,17 @@ import asyncio
 import json
 
 import pytest
+from msgspec import Raw
 
 from ide_bridge import __version__
 from ide_bridge.bridge import Bridge
 from ide_bridge.editor.interface import Editor
-from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS
-from tests.fakes.claude_client import Refused, connect_to
+from ide_bridge.fronts.client import Client
+from ide_bridge.fronts.mcp import DIRECT, METHODS, PROTOCOL_VERSIONS, CallTool, mcp_methods
+from ide_bridge.tools import files
+from ide_bridge.tools.registry import Context, Registry, tool_from_function
+from ide_bridge.workspace.workspace import Workspace
+from tests.fakes.claude_client import Refused, connect_to, eventually
 from tests.fakes.memory_editor import MemoryEditor
 from tests.fakes.surroundings import at_home
 
@@ -58,6 +63,10 @@ def text(answer):
 
 def arguments_of(tools):
     return [argument for tool in tools for argument in tool["inputSchema"]["properties"].values()]
+
+
+def test_the_methods_are_those_that_are_named():
+    assert sorted(mcp_methods(Registry(files.TOOLS), lambda _client: None)) == sorted(METHODS)
 
 
 @pytest.mark.parametrize("version", PROTOCOL_VERSIONS)
@@ -142,13 +151,25 @@ async def test_several_texts_are_several_blocks(project):
 
 async def test_a_client_may_say_who_it_is_in_any_way_it_likes(project):
     async with Bridge(project) as bridge, connect_to(bridge) as client:
-        for info in ({}, {"name": "x"}, {"name": "x", "version": "1", "extra": {}}):
+        for info in ({}, {"name": "x", "version": "1", "extra": {}}):
             await client.request("initialize", {"protocolVersion": "2025-11-25", "clientInfo": info})
         for params in ({"pid": None}, {}, {"pid": "no number"}, {"pid": -1}):
             await client.notify("ide_connected", params)
         assert await client.request("ping") == {}
         (known,) = bridge.status()["clients"]
         assert (known["name"], known["version"], known["pid"], known["folder"]) == ("x", "1", -1, None)
+
+
+async def test_a_client_is_called_what_it_said_first(project):
+    told = []
+    async with Bridge(project, happening=lambda *what: told.append(what)) as bridge, connect_to(bridge) as client:
+        for name in ("honest", "other"):
+            info = {"name": name, "version": "1", "title": name.upper()}
+            answer = await client.request("initialize", {"protocolVersion": "2025-11-25", "clientInfo": info})
+            assert answer["protocolVersion"] == "2025-11-25"
+        (known,) = bridge.status()["clients"]
+        assert known["name"] == "honest"
+    assert told == [("honest 1", "connected"), ("honest 1", "disconnected")]
 
 
 async def test_a_method_as_a_tool_answers_its_result_as_json_and_a_text_as_it_is(project, client):
@@ -231,3 +252,96 @@ async def test_a_slow_call_holds_up_nobody(project):
         editor.go.set()
         answer = await client.receive()
         assert (answer["id"], answer["result"]) == (asked, [])
+
+
+# -- what the user is told ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def feed(project):
+    """What the user is told, and a client that does something."""
+    told = []
+    bridge = Bridge(project, happening=lambda _who, what: told.append(what))
+    async with bridge, connect_to(bridge) as client:
+        yield told, client
+
+
+CALLS = [
+    ("writeFile", {"path": "a", "content": ""}, "writes a"),
+    ("readFile", {"path": "a"}, "reads a"),
+    ("readFile", {"path": ".env"}, "reads .env – refused"),
+    ("readFile", {"path": "../a"}, "reads ../a – refused"),
+    ("readFile", {"path": ""}, "reads (no path) – refused"),
+    ("readFile", {"path": "absent"}, "reads absent – failed"),
+    ("writeFile", {"path": ".env", "content": ""}, "writes .env – refused"),
+    ("writeFile", {"path": "a/b", "content": ""}, "writes a/b – failed"),
+]
+
+
+async def test_the_user_is_told_what_is_refused_and_what_fails(feed):
+    told, client = feed
+    for name, params, words in CALLS:
+        told.clear()
+        answer = await client.call_tool(name, params)
+        assert ("isError" in answer) == ("–" in words)
+        if "–" in words:
+            with pytest.raises(Refused):
+                await client.request(name, params)
+        else:
+            await client.request(name, params)
+        assert told == [words, words]
+
+
+async def test_a_long_name_is_told_without_its_middle(feed):
+    told, client = feed
+    with pytest.raises(Refused):
+        await client.request("readFile", {"path": "x" * 5000 + "/end.txt"})
+    (line,) = told
+    assert line.startswith("reads xxxx")
+    assert line.endswith("x/end.txt – refused")
+    assert len(line) < 120
+
+
+async def test_what_lasts_is_told_when_it_does_and_again_only_if_it_fails(project, monkeypatch):
+    monkeypatch.setattr("ide_bridge.fronts.mcp.LASTING_SECONDS", 0.01)
+    told, editor = [], MemoryEditor()
+    proposal = {"old_file_path": "a", "new_file_path": "a", "new_file_contents": "n", "tab_name": "t"}
+    bridge = Bridge(project, editor=editor, happening=lambda _who, what: told.append(what))
+    async with bridge, connect_to(bridge) as client:
+        asked = await client.ask_tool("openDiff", proposal)
+        await eventually(lambda: told == ["proposes a change of a"])
+        editor.keep(await editor.shown("t"))
+        await client.answer(asked)
+        assert told == ["proposes a change of a"]
+
+
+async def test_what_fails_after_a_while_is_told_twice(project, monkeypatch):
+    class Late(Slow):
+        async def open_files(self):
+            await super().open_files()
+            raise OSError
+
+    monkeypatch.setattr("ide_bridge.fronts.mcp.LASTING_SECONDS", 0.01)
+    told, editor = [], Late()
+    bridge = Bridge(project, editor=editor, happening=lambda _who, what: told.append(what))
+    async with bridge, connect_to(bridge) as client:
+        asked = await client.ask("getOpenFiles")
+        await eventually(lambda: told == ["asks which files are open"])
+        editor.go.set()
+        with pytest.raises(Refused):
+            await client.answer(asked)
+    assert told[:2] == ["asks which files are open", "asks which files are open – failed"]
+
+
+def test_a_tool_that_has_no_words_of_its_own_is_told_by_its_name(tmp_path):
+    told = []
+
+    def shout(word: str) -> str:
+        return word.upper()
+
+    client = Client(1, Context(Workspace(tmp_path), Editor()), lambda *what: told.append(what))
+    call = mcp_methods(Registry([*files.TOOLS, tool_from_function("shout", shout)]), lambda _client: None)[
+        "tools/call"
+    ]
+    call.call(client, CallTool("shout", Raw(b'{"word": "a"}')))
+    assert told == [("a client", "uses shout")]

@@ -4,20 +4,12 @@ Every Python example is run, the tour is typed into a terminal and its screen co
 compared with the code. Ports, pids, times and the home folder differ from run to run; nothing else may.
 """
 
-import contextlib
-import fcntl
 import json
 import os
-import pty
 import re
-import selectors
 import shlex
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 import tomllib
 from itertools import pairwise
 from pathlib import Path
@@ -35,6 +27,7 @@ from ide_bridge.tools.registry import Registry
 from ide_bridge.wire import connection, framing, peer
 from ide_bridge.workspace import beneath, files, places
 from ide_bridge.workspace.sharing import DENIED
+from tests.fakes.pty_process import Pty
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -118,47 +111,6 @@ def package(tmp_path):
             path.parent.mkdir(exist_ok=True)
             path.write_text(code, encoding="utf-8")
     return site
-
-
-class Pty:
-    """A program whose output is a terminal, wide enough that nothing wraps."""
-
-    def __init__(self, command, folder, environment):
-        self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 50, 300, 0, 0))
-        self.process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
-        )
-        os.close(slave)
-        self.screen = ""
-
-    def read_until(self, text):
-        deadline = time.monotonic() + PATIENCE
-        while text not in self.screen:
-            assert self._read(deadline), f"ended without showing {text!r}:\n{self.screen}"
-
-    def read_to_end(self):
-        deadline = time.monotonic() + PATIENCE
-        while self._read(deadline):
-            pass
-        self.process.wait(PATIENCE)
-        return self.screen
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(PATIENCE)
-        os.close(self._master)
-
-    def _read(self, deadline):
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._master, selectors.EVENT_READ)
-            assert selector.select(max(0.0, deadline - time.monotonic())), f"nothing more came:\n{self.screen}"
-        data = b""
-        with contextlib.suppress(OSError):  # Linux says so when the last program at the other end is gone
-            data = os.read(self._master, 65536)
-        self.screen += data.decode().replace("\r\n", "\n")
-        return bool(data)
 
 
 def shown(command, folder, environment):
@@ -302,7 +254,7 @@ def test_the_doctor_has_the_findings_of_the_readme(home, environment):
     rules = [row.strip("`") for row in first_cells(troubles)]
     source = "".join(
         (ROOT / "ide_bridge" / path).read_text(encoding="utf-8")
-        for path in ("fronts/discovery.py", "cli/doctor.py")
+        for path in ("fronts/discovery.py", "cli/doctor.py", "cli/obstacles.py")
     )
     assert [rule for rule in rules if f'"{rule}"' not in source] == []
     ((command, expected),) = typed(block(troubles, "console")[0])

@@ -33,9 +33,20 @@ def folder(home):
     return folder
 
 
-def sharing_in(folder, *patterns, **options):
+def sharing_in(folder, **said):
     roots = (Root.of(str(folder), folder.name),)
-    return Sharing(patterns, roots=lambda: roots, **options)
+    return sharing_under(roots=lambda: roots, **said)
+
+
+def sharing_under(*, roots=tuple, ignored=None, **said):
+    settings = Settings(**said)
+    return Sharing(settings=lambda: settings, roots=roots, ignored=ignored)
+
+
+@pytest.fixture
+def watchful(monkeypatch):
+    """Settings are looked at whenever somebody asks, and not once a second."""
+    monkeypatch.setattr("ide_bridge.settings._TRUSTED_SECONDS", -1.0)
 
 
 def selected(path, text="secret words"):
@@ -89,8 +100,9 @@ def test_the_rules_of_claude_are_asked_too():
 
 
 def test_ignored_files_are_hidden_if_so_configured():
-    assert refusal(Sharing(ignored=lambda place: place.relative == "x"), "x") == "not shared: matches .gitignore"
-    assert refusal(Sharing(), "x") is None
+    asked = {"ignored": lambda place: place.relative == "x"}
+    assert refusal(sharing_under(hide_ignored=True, **asked), "x") == "not shared: matches .gitignore"
+    assert refusal(sharing_under(hide_ignored=False, **asked), "x") is None
 
 
 def test_a_workspace_obeys_settings_and_claude(home, folder):
@@ -140,7 +152,7 @@ def test_what_is_no_file_of_the_workspace_is_not_pushed(folder, path):
 
 @pytest.mark.parametrize("policy", ["full", "path"])
 def test_what_lies_outside_or_is_denied_is_not_pushed(folder, policy):
-    sharing = sharing_in(folder, policy=policy)
+    sharing = sharing_in(folder, share=policy)
     beside = folder.parent / f"{folder.name}-beside" / "a.py"
     upwards = f"{folder}/../a.py"
     for path in (folder.parent / "a.py", beside, upwards, folder, folder / ".env", folder / ".ssh" / "x"):
@@ -198,8 +210,8 @@ def test_the_folders_of_the_moment_count(folder):
 @pytest.mark.parametrize("wanted", POLICIES)
 def test_the_policy_is_never_looser_than_the_workspace_demands(at_least, wanted):
     strictest = max(wanted, at_least, key=POLICIES.index)
-    assert Sharing(policy=wanted, at_least=at_least).policy == strictest
-    sharing = Sharing(at_least=at_least)
+    assert sharing_under(share=wanted, at_least=at_least).policy == strictest
+    sharing = sharing_under(at_least=at_least)
     sharing.policy = wanted
     assert sharing.policy == strictest
 
@@ -207,6 +219,103 @@ def test_the_policy_is_never_looser_than_the_workspace_demands(at_least, wanted)
 def test_there_is_no_other_policy():
     with pytest.raises(ValueError, match="not in"):
         Sharing().policy = "everything"
+
+
+# -- settings that change ----------------------------------------------------------------------------------
+
+
+class Said:
+    """Settings that a test changes."""
+
+    def __init__(self, **said):
+        self.settings = Settings(**said)
+
+    def __call__(self):
+        return self.settings
+
+
+def test_patterns_that_are_added_or_taken_away_count_at_once():
+    said = Said(deny=("a",))
+    sharing = Sharing(["always"], settings=said, ignored=lambda place: place.relative == "i")
+    assert [refusal(sharing, name) is None for name in "abi"] == [False, True, True]
+    said.settings = Settings(deny=("b",), hide_ignored=True)
+    assert [refusal(sharing, name) is None for name in "abi"] == [True, False, False]
+    assert refusal(sharing, "always") == "not shared: matches always"
+    assert refusal(sharing, ".env") == "not shared: matches .env*"
+
+
+def test_the_newest_word_of_the_user_is_the_policy():
+    said = Said(share="full")
+    sharing = Sharing(settings=said)
+    sharing.policy = "path"
+    said.settings = Settings(share="full", deny=("x",))
+    assert sharing.policy == "path", "another setting changed"
+    said.settings = Settings(share="off")
+    assert sharing.policy == "off"
+    sharing.policy = "full"
+    assert sharing.policy == "full"
+
+
+def test_a_workspace_that_is_strict_for_a_while_leaves_the_users_choice_as_it_was():
+    said = Said()
+    sharing = Sharing(settings=said)
+    sharing.policy = "path"
+    said.settings = Settings(at_least="off")
+    assert sharing.policy == "off"
+    said.settings = Settings()
+    assert sharing.policy == "path"
+
+
+def test_a_change_is_told_once_whoever_saw_it_first():
+    said = Said()
+    sharing = Sharing(settings=said)
+    assert not sharing.refresh()
+    said.settings = Settings(deny=("x",))
+    assert refusal(sharing, "x")
+    assert [sharing.refresh(), sharing.refresh()] == [True, False]
+    said.settings = Settings(share="off")
+    assert [sharing.refresh(), sharing.refresh()] == [True, False]
+
+
+def test_a_workspace_of_the_user_follows_his_settings_and_those_of_its_folders(home, folder, caplog, watchful):
+    path = folder / "a.tmp"
+    path.write_text("words", encoding="utf-8")
+    workspace = Workspace.of_user(folder)
+    users = home.path / ".config" / "ide-bridge" / "settings.toml"
+    users.parent.mkdir(parents=True)
+    assert workspace.sharing.permits(str(path))
+    for file in (folder / ".ide-bridge.toml", users):
+        file.write_text('deny = ["*.tmp"]', encoding="utf-8")
+        with pytest.raises(NotShared, match=r"^not shared: matches \*\.tmp$"):
+            workspace.open_text(workspace.locate("a.tmp"))
+        file.write_text("deny = [", encoding="utf-8")
+        assert not workspace.sharing.permits(str(path))
+        assert f"{file} is not understood" in caplog.text
+        file.unlink()
+        assert workspace.files.read(workspace.locate("a.tmp")) == "words"
+
+
+def test_folders_that_join_bring_their_rules_and_take_them_along(home, folder, watchful):
+    second = folder.parent / "second"
+    second.mkdir()
+    (second / ".ide-bridge.toml").write_text('share = "off"', encoding="utf-8")
+    workspace = Workspace.of_user(folder)
+    assert workspace.sharing.policy == "full"
+    workspace.guard.set_folders([str(folder), str(second)])
+    assert workspace.sharing.policy == "off"
+    workspace.guard.set_folders([str(folder)])
+    assert workspace.sharing.policy == "full"
+
+
+@pytest.mark.parametrize("name", [".ide-bridge.toml", ".IDE-Bridge.toml", "link"])
+def test_no_client_writes_the_file_that_says_what_is_shared(folder, name):
+    (folder / ".ide-bridge.toml").write_text('deny = ["a"]', encoding="utf-8")
+    (folder / "link").symlink_to(".ide-bridge.toml")
+    workspace = Workspace(folder)
+    with pytest.raises(NotShared, match=r"^not written: \.ide-bridge\.toml says what clients may touch$"):
+        workspace.files.write(workspace.locate(name), "")
+    assert workspace.files.read(workspace.locate(".ide-bridge.toml")) == 'deny = ["a"]'
+    workspace.files.write(workspace.locate("sub/.ide-bridge.toml"), "")
 
 
 # -- properties --------------------------------------------------------------------------------------------

@@ -332,9 +332,9 @@ async def test_the_lock_names_the_editor_attached_last_and_status_all_of_them():
             assert shown() == "Vim"
             await bridge.editor.attach(emacs)
             assert shown() == "Emacs"
-            assert bridge.status()["editors"] == [{"name": "Emacs"}, {"name": "Vim"}]
+            assert [editor["name"] for editor in bridge.status()["editors"]] == ["Emacs", "Vim"]
             vim.focus("a")
-            await eventually(lambda: bridge.status()["editors"] == [{"name": "Vim"}, {"name": "Emacs"}])
+            await eventually(lambda: [editor["name"] for editor in bridge.status()["editors"]] == ["Vim", "Emacs"])
             assert shown() == "Emacs"
             emacs.quit()
             await eventually(lambda: shown() == "Vim")

@@ -83,7 +83,7 @@ async def test_the_newest_change_is_taken_back_then_the_one_before(workspace, pr
     await write(workspace, "a.py", "1\n")
     await write(workspace, "b.py", "b\n")
     await write(workspace, "a.py", "2\n")
-    again = "; the new text is kept in the journal, to have it again: ide-bridge undo --redo"
+    again = "; to have it again: ide-bridge undo --redo"
     assert undo() == f"Took back what Claude Code wrote to a.py {at(journal)}{again}"
     assert (project / "a.py").read_bytes() == b"1\n"
     assert undo() == f"Removed b.py, which Claude Code made {at(journal, 1)}{again}"
@@ -103,6 +103,57 @@ async def test_a_file_can_be_named(workspace, project, undo, home, monkeypatch):
     monkeypatch.chdir(home.path)
     assert undo("project/sub/b.py").startswith(f"Removed {os.path.join('project', 'sub', 'b.py')}, ")
     assert "of missing to take back" in undo("missing", code=1)
+
+
+async def test_a_file_is_looked_for_here_first_and_then_from_the_top(workspace, project, undo, monkeypatch):
+    for path in ("x.txt", "sub/x.txt", "y.txt", "sub/z.txt"):
+        await write(workspace, path, "1\n")
+    monkeypatch.chdir(project / "sub")
+    assert undo("x.txt").startswith("Removed x.txt, which")
+    assert (project / "x.txt").exists()
+    assert undo("y.txt").startswith(f"Removed {project / 'y.txt'}, which")
+    assert undo("sub/z.txt").startswith("Removed z.txt, which")
+    assert undo("y.txt", "--redo").startswith(f"Wrote to {project / 'y.txt'} again")
+    assert undo("absent.txt", code=1).startswith("ide-bridge: There is no change of absent.txt to take back;")
+
+
+async def test_folders_made_for_a_new_file_go_with_it_if_they_are_empty(workspace, project, undo):
+    (project / "old").mkdir()
+    for path in ("a/b/c/new.txt", "old/kept/new.txt"):
+        await write(workspace, path, "1\n")
+    (project / "old" / "kept" / "mine.txt").touch()
+    undo()
+    undo()
+    assert sorted(path.name for path in project.iterdir()) == ["a.py", "old"]
+    assert [path.name for path in (project / "old" / "kept").iterdir()] == ["mine.txt"]
+    undo("--redo")
+    assert (project / "a" / "b" / "c" / "new.txt").read_bytes() == b"1\n"
+    undo()
+    assert not (project / "a").exists()
+
+
+async def test_a_folder_that_was_there_before_stays_though_it_is_empty(workspace, project, undo):
+    (project / "old").mkdir()
+    await write(workspace, "old/made/new.txt", "1\n")
+    undo()
+    assert [path.name for path in (project / "old").iterdir()] == []
+
+
+async def test_folders_the_client_made_for_a_kept_diff_go_too(workspace, project, undo):
+    await workspace.expect(str(project / "d" / "e" / "new.txt"), "1\n", client="Claude Code")
+    (project / "d" / "e").mkdir(parents=True)
+    (project / "d" / "e" / "new.txt").write_bytes(b"1\n")
+    undo()
+    assert not (project / "d").exists()
+
+
+async def test_a_folder_that_became_a_link_is_not_gone_through(workspace, project, undo):
+    await write(workspace, "a/b/new.txt", "1\n")
+    (project / "a").rename(project / "moved")
+    (project / "a").symlink_to("moved")
+    undo()
+    assert (project / "a").is_symlink()
+    assert (project / "moved" / "b").is_dir()
 
 
 async def test_what_was_taken_back_can_be_made_again_in_turn(workspace, project, undo, journal):

@@ -20,6 +20,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS = {
     "serve": "serve a folder, so that /ide in Claude finds it",
+    "attach": "connect an editor's plug-in, on standard input and output, to this folder's bridge",
     "run": "start a CLI in this terminal, connected to this folder's bridge",
     "status": "show the running bridges and who is connected",
     "stop": "stop the bridge of a folder, or all of them",
@@ -109,6 +110,10 @@ def _run(given: list[str]) -> int:
         serve.heed_signals()
         if not any(word.startswith("-") and word != "--json" for word in given):
             return serve.serve([word for word in given[1:] if word != "--json"], json="--json" in given)
+    if given[:1] == ["attach"] and not any(word.startswith("-") for word in given):
+        from ide_bridge.cli import attach  # an editor waits
+
+        return attach.attach(given[1:])
     try:
         args = _parser(given).parse_args(given)
     except SystemExit as end:  # --help, or wrong usage: said already, as far as the output could take it

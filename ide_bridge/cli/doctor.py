@@ -7,6 +7,7 @@ The rules, by the names that are printed. How the lock was found: ``match`` ``no
 ``unicode`` ``several`` ``config-folder`` ``foreign-terminal`` ``sse-port``. The lock itself: ``dead-pid``
 ``garbage`` ``lock-name`` ``transport`` ``permissions``. The server: ``socket`` ``token`` ``subprotocol``
 ``initialize`` ``handshake``. The surroundings: ``auto-connect`` ``skip-auto-connect`` ``host-override`` ``proxy``.
+What keeps a bridge from starting: ``settings`` ``state-folder`` ``lock-folder``, and beside it ``linter``.
 
 It does not know the rules of discovery themselves, and changes nothing but what ``--fix`` may delete: locks whose
 process is gone.
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from ide_bridge.cli.obstacles import obstacles
 from ide_bridge.cli.printable import printable
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.discovery import (
@@ -101,8 +103,10 @@ def _connects_by_itself(home: str) -> bool:
 async def _examine(here: Here, *, fix: bool) -> list[Finding]:
     deleted = [_delete(lock) for lock in (await _locks(here))[0] if lock.stale] if fix else []
     locks, unreadable = await _locks(here)
-    shaken = await _shake_hands(matching(locks, here), here)
-    return [*deleted, *unreadable, *diagnose(locks, here), *shaken]
+    matches = matching(locks, here)
+    shaken = await _shake_hands(matches, here)
+    in_the_way = obstacles(here.folder, "warning" if matches else "error")
+    return [*deleted, *unreadable, *diagnose(locks, here), *in_the_way, *shaken]
 
 
 async def _locks(here: Here) -> tuple[list[FoundLock], list[Finding]]:

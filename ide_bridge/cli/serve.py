@@ -129,10 +129,12 @@ def _serve_claimed(claim: "Claim", *, json: bool, linger: float | None, editor_n
         return 0
     keep_logs(claim.state)
     editor = None if editor_name is None else _load_editor(editor_name)
-    happening = None if json or not sys.stdout.isatty() else _tell
+    watched = not json and sys.stdout.isatty()
     workspace = Workspace.of_user(*claim.folders)
-    bridge = Bridge(workspace, editor=editor, claim=claim, linger=linger, happening=happening)
+    bridge = Bridge(workspace, editor=editor, claim=claim, linger=linger, happening=_tell if watched else None)
     asyncio.run(_run_until_signal(bridge, lambda: _announce(bridge, claim, json=json)))
+    if watched and not _signals.came:
+        print(_farewell(linger), flush=True)
     return 0
 
 
@@ -149,6 +151,7 @@ async def _run_until_signal(bridge: "Bridge", ready: "Callable[[], None]") -> No
 
 
 def _announce(bridge: "Bridge", claim: "Claim", *, json: bool) -> None:
+    _warn_of_others(claim)
     if json:
         import json as json_module
 
@@ -165,8 +168,61 @@ def _announce(bridge: "Bridge", claim: "Claim", *, json: bool) -> None:
 
         folders = printable(", ".join(claim.folders))
         print(f"Serving {folders} on port {claim.port} as “{printable(bridge.editor.name)}”.")
-        print("Connect: run claude in that folder and type /ide, or start it with: ide-bridge run claude")
+        print(f"Connect: run claude in that folder and type /ide, or start it with: {_own_command()} run claude")
         print("Ctrl-C stops.", flush=True)
+
+
+def _warn_of_others(claim: "Claim") -> None:
+    """Tell of bridges by which the CLI, in some folder of ours or of theirs, finds two and takes neither."""
+    from ide_bridge.running import running_bridges
+
+    others = [other for other in running_bridges() if other.pid != os.getpid()]
+    for other in others:
+        both = {inner for one in claim.folders for two in other.folders if (inner := _inner(one, two))}
+        if both:
+            _warn_of(other.pid, other.folders[0], min(both))
+
+
+def _warn_of(pid: int, served: str, folder: str) -> None:
+    from ide_bridge.cli.printable import printable
+    from ide_bridge.fronts.discovery import shell_word
+
+    text = (
+        f"ide-bridge: {served} is served too, by the bridge with pid {pid}: in {folder} the CLI finds both and "
+        f"takes neither by itself. Choose with /ide, or end that one with: ide-bridge stop {shell_word(served)}"
+    )
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def _inner(one: str, two: str) -> str | None:
+    """The folder of two that lies in the other, or is the other."""
+    outer, inner = sorted((one, two), key=len)
+    return inner if f"{inner}{os.sep}".startswith(f"{outer.rstrip(os.sep)}{os.sep}") else None
+
+
+def _own_command() -> str:
+    """What this user types to run us."""
+    import shutil
+
+    if shutil.which("ide-bridge") is not None:
+        return "ide-bridge"
+    program = os.path.abspath(sys.argv[0])
+    if os.path.basename(program) == "__main__.py":
+        return f"{_from_home(sys.executable)} -m ide_bridge"
+    return _from_home(program)
+
+
+def _from_home(path: str) -> str:
+    from ide_bridge.fronts.discovery import shell_word
+
+    home = os.path.join(os.path.expanduser("~"), "")
+    return f"~/{shell_word(path[len(home) :])}" if path.startswith(home) else shell_word(path)
+
+
+def _farewell(linger: float | None) -> str:
+    if linger is None:
+        return "Stopped by: ide-bridge stop"
+    return f"Stopped, by ide-bridge stop or because nobody was connected for {linger:g} seconds."
 
 
 def _tell(who: str, what: str) -> None:
@@ -177,8 +233,8 @@ def _tell(who: str, what: str) -> None:
     print(f"{time.strftime('%H:%M:%S')}  {printable(f'{who} {what}')}", flush=True)
 
 
-def _load_editor(name: str) -> "Editor | None":
-    """Find the adapter of that name; one that fails to load is named, and the folder is served without it."""
+def _load_editor(name: str) -> "Editor":
+    """Make the adapter of that name; whoever asks for one does not want to be served without it."""
     from importlib.metadata import entry_points
 
     from ide_bridge.editor.interface import Editor
@@ -186,14 +242,14 @@ def _load_editor(name: str) -> "Editor | None":
     offered = entry_points(group=EDITORS_GROUP)
     found = next((entry for entry in offered if entry.name == name), None)
     if found is None:
-        known = ", ".join(sorted(entry.name for entry in offered)) or "none is installed"
-        raise SetupProblem(f"There is no adapter called {name} ({known}).")
+        names = ", ".join(sorted(entry.name for entry in offered))
+        known = f"there are: {names}" if names else "none is installed"
+        raise SetupProblem(f"There is no adapter called {name}; {known}.")
     try:
         editor = found.load()()
     except Exception as error:  # noqa: BLE001 - somebody else's code
-        print(f"ide-bridge: The adapter {name} ({found.value}) was left out: {error}.", file=sys.stderr)
-        return None
+        why = str(error) or type(error).__name__
+        raise SetupProblem(f"The adapter {name} ({found.value}) cannot be loaded: {why}.") from None
     if not isinstance(editor, Editor):
-        print(f"ide-bridge: The adapter {name} ({found.value}) is no Editor and was left out.", file=sys.stderr)
-        return None
+        raise SetupProblem(f"The adapter {name} ({found.value}) is no Editor.")
     return editor

@@ -3,11 +3,12 @@
 It does not know how a bridge finds that out.
 """
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ide_bridge.cli.printable import json_text, printable
 from ide_bridge.cli.reach import ask
-from ide_bridge.errors import BridgeError
+from ide_bridge.errors import BridgeError, SetupProblem
 from ide_bridge.running import Running, running_bridges
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
+_PADDING = re.compile(r" +((?:\x1b\[[\d;]*m)*)$", re.MULTILINE)
+
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
     """Declare the arguments of ``status``."""
@@ -26,13 +29,15 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 def run(args: "argparse.Namespace") -> int:
     """Ask every bridge, and print what they say."""
-    bridges = [_status(bridge) for bridge in running_bridges()]
+    running = running_bridges()
+    bridges, problems = [_status(bridge) for bridge in running], _problems(running)
     if args.json:
-        print(json_text({"bridges": bridges}))
+        print(json_text({"bridges": bridges} | ({"problems": problems} if problems else {})))
     elif not bridges:
         print("No bridge is running. Start one with: ide-bridge serve")
     else:
         _print_table(bridges)
+        print(*map(printable, problems), sep="\n", end="\n" if problems else "")
     return 0
 
 
@@ -51,6 +56,21 @@ def _status(bridge: Running) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else known
 
 
+def _problems(bridges: list[Running]) -> list[str]:
+    """What does not work as the user has set it, in sentences, each once."""
+    from ide_bridge.cli.obstacles import missing_linters
+    from ide_bridge.settings import load_settings
+
+    sentences: dict[str, None] = {}
+    for folder in (folder for bridge in bridges for folder in bridge.folders[:1]):
+        try:
+            found = missing_linters(load_settings([folder]).linters, folder)
+            sentences |= dict.fromkeys(f"{each.text} {each.fix}" for each in found)
+        except SetupProblem as problem:
+            sentences[str(problem)] = None
+    return list(sentences)
+
+
 def _print_table(bridges: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -64,7 +84,10 @@ def _print_table(bridges: list[dict[str, Any]]) -> None:
             _cell(editor["name"] for editor in bridge["editors"]),
             _cell([bridge["problem"]] if "problem" in bridge else map(_client, bridge["clients"])),
         )
-    Console().print(table)
+    console = Console()
+    with console.capture() as captured:
+        console.print(table)
+    print(_PADDING.sub(r"\1", captured.get()), end="")
 
 
 def _cell(names: "Iterable[str]") -> "Text":

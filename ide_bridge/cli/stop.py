@@ -3,7 +3,6 @@
 It does not know what a bridge does when it ends.
 """
 
-import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -39,8 +38,7 @@ def run(args: "argparse.Namespace") -> int:
         raise SetupProblem(f"No bridge is running{where}.")
     for bridge in bridges:
         _stop(bridge)
-        if sys.stdout.isatty():
-            print(printable(f"Stopped the bridge for {', '.join(bridge.folders)} (pid {bridge.pid})."))
+        print(printable(f"Stopped the bridge for {', '.join(bridge.folders)} (pid {bridge.pid})."), flush=True)
     return 0
 
 

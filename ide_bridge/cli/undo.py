@@ -1,7 +1,8 @@
 """``ide-bridge undo [FILE]``: take back what a client changed, the newest change first.
 
-Without FILE it is the newest change of this folder's workspace, with FILE the newest of that file. Once more goes
-further back; ``--redo`` comes forward again, from what was taken back last. No bridge need run.
+Without FILE it is the newest change of this folder's workspace, with FILE the newest of that file. A FILE that was
+never changed here is looked for from the top of the workspace, where ``call`` and clients count from. Once more
+goes further back; ``--redo`` comes forward again, from what was taken back last. No bridge need run.
 
 It does not know how a change is kept, or how it is compared with the file.
 """
@@ -38,13 +39,12 @@ def add_arguments(parser: "argparse.ArgumentParser") -> None:
 
 def run(args: "argparse.Namespace") -> int:
     """Do what was asked, and say in one sentence what came of it."""
-    file = None if args.file is None else os.path.realpath(args.file)
     try:
-        journal, entries = _entries(file)
+        journal, entries = _entries(args.file)
         if args.list:
             _print_list(journal, entries, as_json=args.json)
         else:
-            _undo(journal, _chosen(entries, file, redo=args.redo), redo=args.redo, as_json=args.json)
+            _undo(journal, _chosen(entries, args.file, redo=args.redo), redo=args.redo, as_json=args.json)
     except OSError as error:
         raise SetupProblem(f"The journal cannot be used: {error.filename}: {error.strerror}.") from None
     return 0
@@ -52,12 +52,21 @@ def run(args: "argparse.Namespace") -> int:
 
 def _entries(file: str | None) -> tuple[Journal, list[Entry]]:
     """The journal that is meant, and the changes in it, of one file or of all, the newest first."""
-    folder = here() if file is None else os.path.dirname(file)
+    folder = here() if file is None else os.path.dirname(os.path.realpath(file))
     journals = [Journal(state) for state in _states(folder, only_running=file is None)]
-    for journal in journals:
-        if found := [entry for entry in journal.entries() if file is None or _same(entry.path, file)]:
-            return journal, found
+    for meant in (_meant_here, _meant_by_clients):
+        for journal in journals:
+            if found := [entry for entry in journal.entries() if file is None or meant(entry, file)]:
+                return journal, found
     return journals[0], []
+
+
+def _meant_here(entry: Entry, file: str) -> bool:
+    return _same(entry.path, os.path.realpath(file))
+
+
+def _meant_by_clients(entry: Entry, file: str) -> bool:
+    return _same(entry.path, os.path.realpath(os.path.join(entry.root, file)))
 
 
 def _states(folder: str, *, only_running: bool) -> Iterator[str]:
@@ -79,7 +88,7 @@ def _chosen(entries: list[Entry], file: str | None, *, redo: bool) -> Entry:
     else:
         chosen = next((entry for entry in entries if entry.undone is None), None)
     if chosen is None:
-        where = "in this workspace" if file is None else f"of {_shown(file)}"
+        where = "in this workspace" if file is None else f"of {_shown(os.path.realpath(file))}"
         aim = "make again" if redo else "take back"
         raise SetupProblem(f"There is no change {where} to {aim}; see what there is with: ide-bridge undo --list")
     return chosen
@@ -101,7 +110,7 @@ def _success(entry: Entry, outcome: Outcome, *, redo: bool) -> str:
     if redo:
         return f"Wrote to {file} again what {who} wrote {when}."
     did = f"Removed {file}, which {who} made" if entry.new else f"Took back what {who} wrote to {file}"
-    return f"{did} {when}; the new text is kept in the journal, to have it again: ide-bridge undo --redo"
+    return f"{did} {when}; to have it again: ide-bridge undo --redo"
 
 
 def _refusal(journal: Journal, entry: Entry, outcome: Outcome, *, redo: bool) -> str:

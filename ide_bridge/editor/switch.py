@@ -217,14 +217,19 @@ class EditorSwitch(Editor):
     async def _pass_on(self, editor: Editor) -> None:
         try:
             async for event in editor.events():
-                self._notice(editor, event)
-                self._events.put_nowait(event)
+                if self._is_its_business(editor, event):
+                    self._notice(editor, event)
+                    self._events.put_nowait(event)
         except BridgeError as error:
             logger.info("%s is gone: %s", editor.name, error)
         except Exception:
             logger.exception("the events of %s ended badly", editor.name)
         if not self._closing:
             await self.detach(editor)
+
+    def _is_its_business(self, editor: Editor, event: Event) -> bool:
+        """Whether an editor may say this: a diff is decided only where it is shown."""
+        return not isinstance(event, DiffDecided) or self._shown_by.get(event.diff, editor) is editor
 
     def _notice(self, editor: Editor, event: Event) -> None:
         focused = isinstance(event, SelectionChanged) or (isinstance(event, FileEvent) and event.kind == "focused")

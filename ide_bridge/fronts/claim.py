@@ -43,7 +43,9 @@ class Claim:
         self.folders = self._claimed = [_real(folder) for folder in folders]
         self.state = private_folder(workspace_folder(self.folders[0]))
         self.token_file = os.path.join(self.state, "token")
-        self._guard = _hold(os.path.join(self.state, "running"))
+        self._port_file = os.path.join(self.state, "port")
+        self._running_file = os.path.join(self.state, "running")
+        self._guard = _hold(self._running_file)
         self._listener: _socket.socket | None = None
         try:
             self._listener = self._bind()
@@ -70,6 +72,18 @@ class Claim:
         self.lock.change(folders=self.folders)
         self._announce()
 
+    def restore(self) -> list[str]:
+        """Put back what someone deleted of the lock, and of the record by which the command line finds us.
+
+        Gives what was put back, in words. While another program holds the record, only the lock is ours to mend.
+        """
+        if self._guard < 0:
+            return []
+        restored = ["the lock file"] if self.lock.restore() else []
+        if not self._is_recorded() and self._record_anew():
+            restored.append("the record of this bridge")
+        return restored
+
     def close(self) -> None:
         """Remove the lock first, then let the workspace go. Port and token are kept for the next bridge."""
         self.lock.remove()
@@ -84,6 +98,38 @@ class Claim:
             os.close(self._guard)
             self._guard = -1
 
+    def _is_recorded(self) -> bool:
+        """Whether the file we hold is the one that others look at, with port and token beside it."""
+        try:
+            held, seen = os.fstat(self._guard), os.stat(self._running_file)
+        except OSError:
+            return False
+        return os.path.samestat(held, seen) and os.path.isfile(self.token_file) and os.path.isfile(self._port_file)
+
+    def _record_anew(self) -> bool:
+        """Write it all down again; False if the workspace has another holder by now."""
+        private_folder(self.state)
+        private_folder(os.path.dirname(self.socket_path))
+        if not self._hold_again():
+            return False
+        _store(self.token_file, self.token)
+        _store(self._port_file, str(self.port))
+        self._announce()
+        return True
+
+    def _hold_again(self) -> bool:
+        """Hold the file that lies there now, without waiting for anyone."""
+        descriptor = open_regular(self._running_file, os.O_RDWR | os.O_CREAT)
+        if os.path.samestat(os.fstat(descriptor), os.fstat(self._guard)):
+            os.close(descriptor)
+            return True
+        if not try_lock(descriptor):
+            os.close(descriptor)
+            return False
+        os.close(self._guard)
+        self._guard = descriptor
+        return True
+
     def _stored_token(self) -> str:
         token = _stored(self.token_file)
         if len(token) == _TOKEN_BYTES * 2 and _HEXADECIMAL.issuperset(token):
@@ -93,15 +139,14 @@ class Claim:
         return token
 
     def _bind(self) -> _socket.socket:
-        port_file = os.path.join(self.state, "port")
-        listener = _listen_again(_stored(port_file))
+        listener = _listen_again(_stored(self._port_file))
         if listener is not None:
             return listener
         listener = _listen(0)  # a first start, or somebody else has the port now
         # Whoever has it now may be told the token by a CLI that comes back: it must not be ours any more.
         try:
             _store(self.token_file, "")
-            _store(port_file, str(listener.getsockname()[1]))
+            _store(self._port_file, str(listener.getsockname()[1]))
         except BaseException:
             listener.close()
             raise
@@ -130,7 +175,7 @@ class Claim:
             os.lseek(self._guard, 0, os.SEEK_SET)
             _write_all(self._guard, record)
         except OSError as error:
-            raise unusable(os.path.join(self.state, "running"), error) from None
+            raise unusable(self._running_file, error) from None
 
 
 def _hold(path: str) -> int:
@@ -235,9 +280,22 @@ def _real(folder: str) -> str:
         raise SetupProblem("The current folder was deleted; change to another one.") from None
     if not os.path.isdir(real):
         raise SetupProblem(f"{folder} is not a folder.")
+    if not os.access(real, os.R_OK | os.X_OK):
+        raise SetupProblem(f"You may not read the folder {folder}; correct its permissions, or serve another one.")
     if real.isascii():
         return real
+    if not _is_unicode(real):
+        raise SetupProblem(f"The path {real} is not UTF-8, so no client could be told of it; rename the folder.")
     import unicodedata  # noqa: PLC0415 - few paths need it
 
     composed = unicodedata.normalize("NFC", real)
     return composed if os.path.isdir(composed) else real
+
+
+def _is_unicode(path: str) -> bool:
+    """Whether a path can be written down: neither the lock nor any message can carry other bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

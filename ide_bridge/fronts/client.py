@@ -17,6 +17,9 @@ __all__ = ["Client", "Clients"]
 Happening = Callable[[str, str], None] | None
 """Told in human words what happens: who, and what; None when nobody listens."""
 
+_WHO_LIMIT = 40
+_WHAT_LIMIT = 100
+
 
 class Notify(Protocol):
     """Sends a notification; a later one with the same key replaces one that still waits."""
@@ -29,8 +32,15 @@ def _nobody(method: str, params: object = None, *, key: str | None = None) -> No
     """There is no way to tell this client anything."""
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class Client:
-    """One conversation with a CLI. Its name, version and pid come with its first messages."""
+    """One conversation with a CLI. Its name, version and pid come with its first messages.
+
+    `changed` is called when one of them comes, `used` when it has something done.
+    """
 
     def __init__(self, number: int, context: Context, happening: Happening) -> None:
         self.number = number
@@ -44,6 +54,8 @@ class Client:
         self.listens = False
         self.active = time.monotonic()
         self.notify: Notify = _nobody
+        self.changed: Callable[[], None] = _nothing
+        self.used: Callable[[], None] = _nothing
         self._happening = happening
 
     @property
@@ -61,10 +73,24 @@ class Client:
         """What the audit log calls it."""
         return f"{self.name or 'a client'} {self.number}"
 
-    def says(self, what: str) -> None:
-        """Tell the user what this client does."""
+    def introduce(self, name: str, version: str, title: str) -> None:
+        """It says who it is; its first word counts, or it could pass for another later."""
+        if not self.name:
+            self.name, self.version = name, version
+            self.context.client_name = title or name
+            self.says("connected")
+            self.changed()
+
+    def acts(self) -> None:
+        """It has something done."""
+        self.active = time.monotonic()
+        self.used()
+
+    def says(self, what: str, outcome: str = "") -> None:
+        """Tell the user what this client does, and what came of it if that is not as it should be."""
         if self._happening is not None:
-            self._happening(self.title, what)
+            ending = f" – {outcome}" if outcome else ""
+            self._happening(_shortened(self.title, _WHO_LIMIT), _shortened(what, _WHAT_LIMIT) + ending)
 
     def described(self) -> dict[str, object]:
         """What ``status`` shows of it."""
@@ -95,6 +121,7 @@ class Clients:
         """Someone connects."""
         client = Client(next(self._numbers), self._context, self._happening)
         client.context = self._context.for_another(client.number)
+        client.changed = self._changed
         self._members[client.number] = client
         self._changed()
         return client
@@ -131,3 +158,11 @@ def _fit(client: Client, path: str) -> int:
     if client.folder is None or not path.startswith(client.folder.rstrip(os.sep) + os.sep):
         return -1
     return len(client.folder)
+
+
+def _shortened(text: str, limit: int) -> str:
+    """Leave out the middle of what is too long: names differ at their ends."""
+    if len(text) <= limit:
+        return text
+    half = (limit - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"

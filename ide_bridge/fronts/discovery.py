@@ -38,6 +38,7 @@ __all__ = [
     "read_lock_file",
     "read_locks",
     "scanned_folders",
+    "shell_word",
     "taken",
 ]
 
@@ -113,6 +114,20 @@ class Here(Struct, frozen=True):
         if "jetbrains" in self.environment.get("TERMINAL_EMULATOR", "").lower():
             return "TERMINAL_EMULATOR"
         return ""
+
+
+def shell_word(text: str) -> str:
+    """Write a name as a person can paste it into a shell, also one that no screen can show."""
+    if text.isprintable():
+        return shlex.quote(text)
+    escaped = (char if char.isprintable() and char not in "\\'" else _bytes_of(char) for char in text)
+    return f"$'{''.join(escaped)}'"
+
+
+def _bytes_of(char: str) -> str:
+    # A name on disk may have single bytes that are no text; a lock, which anyone may write, has worse.
+    errors = "surrogateescape" if "\udc80" <= char <= "\udcff" else "replace"
+    return "".join(f"\\x{byte:02x}" for byte in char.encode(errors=errors))
 
 
 def scanned_folders(here: Here) -> list[str]:
@@ -230,7 +245,7 @@ def _resolved(folders: Iterable[str]) -> Iterator[str]:
 
 def _choice(locks: Sequence[FoundLock], matches: Sequence[FoundLock], here: Here) -> Iterator[Finding]:
     choice, scanned = taken(matches, here), scanned_folders(here)
-    start = f"Start one with: ide-bridge serve {shlex.quote(here.folder)}"
+    start = f"Start one with: ide-bridge serve {shell_word(here.folder)}"
     if choice:
         yield Finding("match", "ok", choice.path, f"The CLI takes {choice.label} for {here.folder}.")
     elif matches:
@@ -248,7 +263,7 @@ def _several(matches: Sequence[FoundLock], here: Here) -> Finding:
     labels = ", ".join(lock.label for lock in matches)
     text = f"{len(matches)} locks match {here.folder}, so the CLI takes none: {labels}."
     if len({lock.port for lock in matches}) == 1:
-        fix = f"One server has two locks; delete {matches[-1].path}"
+        fix = f"One server has two locks; delete one: rm {shell_word(matches[-1].path)}"
     else:
         fix = f"Choose one with /ide or: export CLAUDE_CODE_SSE_PORT={matches[0].port}; or end the others."
     return Finding("several", "error", here.folder, text, fix)
@@ -261,7 +276,7 @@ def _refusal(
     level: Level = "note" if matches else "error"
     if lock.port is None:
         text = "The file's name is not a port, so the CLI cannot use this lock."
-        yield Finding("lock-name", "warning", lock.path, text, f"Delete it: rm {shlex.quote(lock.path)}")
+        yield Finding("lock-name", "warning", lock.path, text, f"Delete it: rm {shell_word(lock.path)}")
     elif lock.stale:
         wanted = lock in matches or (not matches and _holds(lock.folders, here.folder))
         yield _dead(lock, "error" if wanted else "warning")
@@ -283,7 +298,7 @@ def _served(lock: FoundLock) -> bool:
 
 def _garbage(lock: FoundLock) -> Finding:
     text = f"The lock cannot be understood, or names no {'folder' if lock.counts else 'living process'}."
-    fix = f"If its server is gone, delete it: rm {shlex.quote(lock.path)}"
+    fix = f"If its server is gone, delete it: rm {shell_word(lock.path)}"
     return Finding("garbage", "warning", lock.path, text, fix)
 
 
@@ -322,14 +337,16 @@ def _elsewhere(lock: FoundLock, here: Here, level: Level) -> Finding:
     serves = ", ".join(lock.folders) or "no folder"
     if _holds(_resolved(lock.folders), here.folder):
         text = f"{lock.label} names {serves}, a link; the CLI compares with the real folder {here.folder}."
-        return Finding("symlink", level, lock.path, text, f"Start the server in the real folder {here.folder}")
+        return Finding(
+            "symlink", level, lock.path, text, f"Start the server in the real folder {shell_word(here.folder)}"
+        )
     if any(_contains(here.folder, os.path.join(here.folder, folder)) for folder in lock.folders):
         text = f"{lock.label} serves {serves}, below {here.folder}: the CLI offers it in /ide only."
         return Finding(
-            "folder", level, lock.path, text, f"Run: cd {shlex.quote(lock.folders[0])}, or choose it with /ide"
+            "folder", level, lock.path, text, f"Run: cd {shell_word(lock.folders[0])}, or choose it with /ide"
         )
     text = f"{lock.label} serves {serves}, not {here.folder}."
-    fix = f"Start the CLI there, or a server here: ide-bridge serve {shlex.quote(here.folder)}"
+    fix = f"Start the CLI there, or a server here: ide-bridge serve {shell_word(here.folder)}"
     return Finding("folder", level, lock.path, text, fix)
 
 
@@ -341,7 +358,7 @@ def _flaws(lock: FoundLock, here: Here) -> Iterator[Finding]:
         yield Finding("transport", "error", lock.path, text, fix)
     if _holds(lock.folders, here.folder) and not _holds(lock.folders, here.folder, composed=False):
         text = "The lock spells the folder in another Unicode form; older CLIs do not find it."
-        fix = f"Start the server in the folder as it is spelled on disk: {here.folder}"
+        fix = f"Start the server in the folder as it is spelled on disk: {shell_word(here.folder)}"
         yield Finding("unicode", "warning", lock.path, text, fix)
     if os.path.dirname(lock.path) != scanned_folders(here)[0]:
         text = "The lock is not in CLAUDE_CONFIG_DIR; new CLIs look in ~/.claude too, older ones do not."
@@ -349,7 +366,7 @@ def _flaws(lock: FoundLock, here: Here) -> Iterator[Finding]:
         yield Finding("config-folder", "warning", lock.path, text, fix)
     if lock.exposed:
         text = "Other users of this machine may read the token in this lock."
-        yield Finding("permissions", "warning", lock.path, text, f"Run: chmod 600 {shlex.quote(lock.path)}")
+        yield Finding("permissions", "warning", lock.path, text, f"Run: chmod 600 {shell_word(lock.path)}")
 
 
 def _environment(here: Here) -> Iterator[Finding]:

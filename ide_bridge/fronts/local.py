@@ -1,7 +1,7 @@
-"""The private local socket: how this user's own commands reach the bridge.
+"""The private local socket: how this user's own commands and editors reach the bridge.
 
 A Unix socket only we can open, checked once more by asking the system who is on the other end. It answers the
-methods every client has, and those that steer the bridge: ``status``, ``stop`` and ``record``.
+methods every client has, those that steer the bridge, and those of the link.
 
 It does not know what a bridge is made of: all of them are given to it.
 """
@@ -36,13 +36,21 @@ class Record(msgspec.Struct):
 class LocalFront:
     """Listens on the private socket."""
 
-    def __init__(self, path: str, dispatcher: Dispatcher[Client], client: Callable[[], Client]) -> None:
+    def __init__(
+        self,
+        path: str,
+        dispatcher: Dispatcher[Client],
+        client: Callable[[], Client],
+        left: Callable[[Client], None] = lambda _client: None,
+    ) -> None:
         self._path = path
         self._dispatcher = dispatcher
         self._client = client
+        self._left = left
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._channels: dict[Client, StreamChannel] = {}
+        self._connections: dict[Client, Connection[Client]] = {}
         self._recordings: dict[Client, Recording] = {}
 
     async def start(self) -> None:
@@ -52,6 +60,15 @@ class LocalFront:
         self._server = await asyncio.start_unix_server(self._accept, self._path)
         os.chmod(self._path, 0o600)
 
+    async def restore(self) -> list[str]:
+        """Open the socket again if someone deleted it; who is connected stays. Gives what was put back, in words."""
+        if os.path.exists(self._path):
+            return []
+        if self._server is not None:
+            self._server.close()
+        await self.start()
+        return ["the private socket"]
+
     async def close(self) -> None:
         """Close it, and whatever is still being said."""
         if self._server is None:
@@ -59,12 +76,19 @@ class LocalFront:
         self._server.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_FINISH_SECONDS):
-                await asyncio.gather(*(recording.finish() for recording in self._recordings.values()))
+                await asyncio.gather(
+                    *(recording.finish() for recording in self._recordings.values()),
+                    *(connection.told() for connection in self._connections.values()),
+                )
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         with suppress(OSError):
             os.unlink(self._path)
+
+    def line(self, client: Client) -> Connection[Client]:
+        """The connection over which this one came."""
+        return self._connections[client]
 
     async def record(self, client: Client, tap: Tap, *, on: bool) -> None:
         """Send the caller what is said to clients and by them; when it wants no more, first all there is."""
@@ -83,15 +107,23 @@ class LocalFront:
         self._tasks.add(task)
         client = self._client()
         channel = self._channels[client] = StreamChannel(reader, writer, ContentLength())
+        connection = Connection(channel, self._dispatcher, client, last_id=_unlike_any_other())
+        self._connections[client] = connection
         try:
-            await Connection(channel, self._dispatcher, client).run()
+            await connection.run()
         except asyncio.CancelledError:
             writer.close()
         finally:
-            del self._channels[client]
+            del self._channels[client], self._connections[client]
+            self._left(client)
             if (recording := self._recordings.pop(client, None)) is not None:
                 recording.abandon()
             self._tasks.discard(task)
+
+
+def _unlike_any_other() -> int:
+    """Where our ids begin: an answer to a bridge that died must not fit a question of the one after it."""
+    return int.from_bytes(os.urandom(3)) << 7
 
 
 def _is_ours(peer: socket.socket) -> bool:

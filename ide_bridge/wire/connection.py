@@ -60,11 +60,11 @@ _decode_cancelled = msgspec.json.Decoder(_Cancelled).decode
 class Connection(Generic[C]):
     """One conversation, from the first message to the last."""
 
-    def __init__(self, channel: Channel, dispatcher: Dispatcher[C], context: C) -> None:
+    def __init__(self, channel: Channel, dispatcher: Dispatcher[C], context: C, *, last_id: int = 0) -> None:
         self.context = context
         self._channel = channel
         self._dispatcher = dispatcher
-        self._peer = Peer()
+        self._peer = Peer(last_id)
         self._tasks: dict[asyncio.Task[None], Request | None] = {}
         self._asked: dict[int, asyncio.Future[Raw]] = {}
         self._outbox: OrderedDict[object, bytes] = OrderedDict()
@@ -105,6 +105,11 @@ class Connection(Generic[C]):
             self._posting = asyncio.create_task(self._post())
         elif len(self._outbox) > OUTBOX_LIMIT:
             self._hang_up()
+
+    async def told(self) -> None:
+        """Wait until the other end has taken every notification."""
+        while self._posting is not None and not self._closed:
+            await asyncio.shield(self._posting)
 
     async def close(self, code: int = 1000, reason: str = "") -> None:
         """Say goodbye. ``run`` then ends by itself."""

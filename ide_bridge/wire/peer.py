@@ -139,8 +139,8 @@ _decode_failure = msgspec.json.Decoder(Failure).decode
 class Peer:
     """One end of a JSON-RPC conversation."""
 
-    def __init__(self) -> None:
-        self._last_id = 0
+    def __init__(self, last_id: int = 0) -> None:
+        self._last_id = last_id
         self._asked: set[int] = set()
 
     def receive(self, message: bytes) -> list[Incoming]:

@@ -312,9 +312,17 @@ class Walk:
     def _remove(self, made: list[tuple[str, list[str]]]) -> None:
         """Remove folders again, unless somebody has put something there meanwhile."""
         for root, parts in reversed(made):
-            with contextlib.suppress(OSError), Folder(root, self._way) as folder:
-                if all(folder.go_into(name) is None for name in parts[:-1]):
-                    folder.remove_folder(parts[-1])
+            self._remove_one(root, parts)
+
+    def remove_empty(self, root: Root, parts: Sequence[str], count: int) -> None:
+        """Remove a folder below a root, then the one above it, and so on; what is not empty stays."""
+        for length in range(len(parts), max(len(parts) - count, 0), -1):
+            self._remove_one(root.path, parts[:length])
+
+    def _remove_one(self, root: str, parts: Sequence[str]) -> None:
+        with contextlib.suppress(OSError), Folder(root, self._way) as folder:
+            if all(folder.go_into(name) is None for name in parts[:-1]):
+                folder.remove_folder(parts[-1])
 
 
 def _descend(folder: Folder, route: _Route, allow_making: Allow | None) -> bool:

@@ -1,7 +1,8 @@
 """The guard: turns what a client calls a path into an open file of the workspace, or refuses.
 
 It does not know what files contain, who asks, or which files the user keeps to himself; for the last it asks
-`permit`, with the place as it was named and again with the place where its links end.
+`permit`, and before something is written `permit_writing`, with the place as it was named and again with the place
+where its links end.
 """
 
 import errno
@@ -32,8 +33,16 @@ class Guard:
     is simply there again, and `set_folders` cannot pull a descriptor away from a thread that uses it.
     """
 
-    def __init__(self, folders: Sequence[str], *, permit: Permit | None = None, way: Way | None = None) -> None:
+    def __init__(
+        self,
+        folders: Sequence[str],
+        *,
+        permit: Permit | None = None,
+        permit_writing: Permit | None = None,
+        way: Way | None = None,
+    ) -> None:
         self._permit = permit
+        self._permit_writing = permit_writing
         self._given_way = way
         self.set_folders(folders)
 
@@ -117,6 +126,10 @@ class Guard:
         self._allow_writing(place)
         return Walk(self.roots, self._way).to(place, self._allow_writing, make_parents=True)
 
+    def remove_folders(self, place: Place, count: int) -> None:
+        """Remove up to `count` folders above a file, the innermost first, as far as they are empty."""
+        Walk(self.roots, self._way).remove_empty(place.root, place.relative.split("/")[:-1], count)
+
     def check_names(self, place: Place, info: os.stat_result) -> None:
         """Refuse to write a file in place that is one of git's by another name (a hard link).
 
@@ -150,6 +163,8 @@ class Guard:
     def _allow_writing(self, place: Place) -> None:
         if places.inside_git(place.path):
             raise PathRefused("nothing under .git is written")
+        if self._permit_writing is not None:
+            self._permit_writing(place)
         self._allow(place)
 
 

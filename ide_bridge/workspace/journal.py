@@ -59,7 +59,8 @@ class Entry(msgspec.Struct, frozen=True):
     """One change of one file.
 
     ``path`` is where the file really lies, in the folder ``root`` of the workspace. ``lost`` says why there are
-    no texts, ``undone`` when the change was taken back.
+    no texts, ``undone`` when the change was taken back. ``made`` is how many of the folders above the file, the
+    innermost first, were made for it.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Entry(msgspec.Struct, frozen=True):
     new: bool
     lost: str = ""
     undone: float | None = None
+    made: int = 0
 
 
 class Journal:
@@ -85,14 +87,22 @@ class Journal:
         self._warned = False
 
     def note(
-        self, client: str, what: What, place: Place, before: bytes | Lost | None, after: bytes | Lost
+        self,
+        client: str,
+        what: What,
+        place: Place,
+        before: bytes | Lost | None,
+        after: bytes | Lost,
+        *,
+        made: int = 0,
     ) -> None:
         """Note that a client changed a file; ``before`` is None for one that was not there."""
         if isinstance(before, bytes) and before == after:
             return
         try:
             with self._turn:
-                self._note(client, what, place, self._kept(before), self._kept(after))
+                entry = Entry(0, time.time(), client, what, place.root.path, place.path, before is None, made=made)
+                self._note(entry, self._kept(before), self._kept(after))
         except (OSError, SetupProblem) as error:
             self._warn(error)
 
@@ -132,20 +142,17 @@ class Journal:
     def _kept(self, text: bytes | Lost | None) -> bytes | Lost | None:
         return Lost(TOO_LARGE) if isinstance(text, bytes) and len(text) > self.limits.text else text
 
-    def _note(
-        self, client: str, what: What, place: Place, before: bytes | Lost | None, after: bytes | Lost | None
-    ) -> None:
+    def _note(self, entry: Entry, before: bytes | Lost | None, after: bytes | Lost | None) -> None:
         private_folder(self.folder)
         sizes = self._known_sizes()
         number = sizes[-1][0] + 1 if sizes else 1
         lost = next((text.why for text in (before, after) if isinstance(text, Lost)), "")
-        entry = Entry(number, time.time(), client, what, place.root.path, place.path, before is None, lost)
         texts: dict[Side, bytes | Lost | None] = {} if lost else {"before": before, "after": after}
         try:
             size = sum(
                 self._write_text(number, side, text) for side, text in texts.items() if isinstance(text, bytes)
             )
-            self._write_entry(entry)
+            self._write_entry(msgspec.structs.replace(entry, number=number, lost=lost))
         except BaseException:
             self._drop(number)
             raise

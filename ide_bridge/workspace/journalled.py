@@ -43,17 +43,19 @@ class JournalledFiles:
         path = real_path(place.path)
         turn = self._turn(path)
         with turn:
-            before = self._before(place)
+            before, made = self._before(place), _missing_folders(path)
             stamp = self._files.write(place, content, expected=expected)
             if (real := self._place_of(path)) is not None:
-                self._journal.note(client, "writeFile", real, before, self._written(content, stamp.size))
+                after = self._written(content, stamp.size)
+                self._journal.note(client, "writeFile", real, before, after, made=made)
         return stamp
 
     def expect(self, path: str, content: str, *, client: str) -> None:
         """Note a change that the client is about to make itself; a file elsewhere is none of our business."""
         place = self._place_of(real_path(path))
         if place is not None:
-            self._journal.note(client, "diff", place, self._before(place), self._encoded(content))
+            before, made = self._before(place), _missing_folders(place.path)
+            self._journal.note(client, "diff", place, before, self._encoded(content), made=made)
 
     def _turn(self, path: str) -> threading.Lock:
         with self._lock:
@@ -82,6 +84,14 @@ class JournalledFiles:
         if len(content) > self._journal.limits.text:
             return Lost(TOO_LARGE)
         return content.encode(errors="replace")
+
+
+def _missing_folders(path: str) -> int:
+    """How many folders have to be made for a file."""
+    count, folder = 0, os.path.dirname(path)
+    while not os.path.isdir(folder) and folder != (folder := os.path.dirname(folder)):
+        count += 1
+    return count
 
 
 def look(guard: Guard, place: Place, limit: int) -> Found:

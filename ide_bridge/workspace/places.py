@@ -13,7 +13,17 @@ from typing import NamedTuple
 
 from ide_bridge.errors import PathRefused
 
-__all__ = ["Place", "Root", "check_windows", "inside_git", "normal_forms", "root_names", "split", "within"]
+__all__ = [
+    "Place",
+    "Root",
+    "check_windows",
+    "inside_git",
+    "is_called",
+    "normal_forms",
+    "root_names",
+    "split",
+    "within",
+]
 
 PATH_LIMIT = 4096
 NAME_LIMIT = 255
@@ -148,4 +158,9 @@ def check_windows_start(path: str) -> None:
 def inside_git(path: str) -> bool:
     """Whether a part of the path is git's own folder (or file), however a file system lets one spell it."""
     parts = path.replace("\\", "/").split("/") if WINDOWS else path.split("/")
-    return any(part.translate(_UNSEEN).casefold() == ".git" for part in parts)
+    return any(is_called(part, ".git") for part in parts)
+
+
+def is_called(part: str, name: str) -> bool:
+    """Whether a file system may take one for the other, an ASCII name in small letters."""
+    return part.translate(_UNSEEN).casefold() == name

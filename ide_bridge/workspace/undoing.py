@@ -5,7 +5,7 @@
    keep the line ends, the last line end and the byte order mark that the file had; that much may differ.
 3. Old bytes come back as they were, also those that are no text, so this does not go through `Files.write`, which
    adapts line ends, but it goes the same way: through the guard, in one step, with the mode of the file kept.
-4. A new file is removed; folders that were made for it stay.
+4. A new file is removed, and with it the folders that were made for it, as far as they are empty.
 
 It does not know which change is meant, or how to tell a person what came of it.
 """
@@ -59,6 +59,8 @@ def _exchange(journal: Journal, entry: Entry, present: Side, wanted: Side) -> Ou
             journal.amend(entry, present, found.data)
         if not _put(guard, place, found.stamp, new):
             return Outcome.CHANGED
+        if new is None:
+            guard.remove_folders(place, entry.made)
         outcome = Outcome.DONE
     journal.mark(entry, undone=wanted == "before")
     return outcome

@@ -5,11 +5,11 @@ It puts the rest of this room together. It does not know editors or clients.
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 from ide_bridge.home import workspace_folder
-from ide_bridge.settings import Settings, load_settings
+from ide_bridge.settings import LiveSettings, Settings
 from ide_bridge.workspace.audit import Audit
 from ide_bridge.workspace.deny_rules import DenyRules
 from ide_bridge.workspace.files import Files, OpenText, Stamp
@@ -28,35 +28,47 @@ IN_PLACE_LIMIT = 64 * 1024
 
 
 class Workspace:
-    """The folders a bridge serves; the first one is what relative paths mean."""
+    """The folders a bridge serves; the first one is what relative paths mean.
+
+    Without `settings` those hold that nobody has changed; `of_user` follows those of the user.
+    """
 
     def __init__(
         self,
         *folders: str | os.PathLike[str],
         denied: Sequence[str] = (),
-        settings: Settings | None = None,
+        settings: Settings | LiveSettings | None = None,
     ) -> None:
-        settings = self.settings = settings or Settings()
         self.folders = [os.path.realpath(os.fspath(folder)) for folder in folders or (".",)]
+        self._settings = _asked(settings or Settings())
         self.sharing = Sharing(
-            (*settings.deny, *denied),
-            policy=settings.share,
-            at_least=settings.at_least,
+            denied,
+            settings=self._settings,
             roots=lambda: self.guard.roots,
             rules=DenyRules(lambda: self.guard.roots).find,
-            ignored=Hidden() if settings.hide_ignored else None,
+            ignored=Hidden(),
         )
         self.audit = Audit(workspace_folder(self.path))
-        self.guard = Guard(self.folders, permit=self.sharing.permit)
+        self.guard = Guard(self.folders, permit=self.sharing.permit, permit_writing=self.sharing.permit_writing)
         self.files = Files(self.guard)
         self._journalled: JournalledFiles | None = None
         self.listing = Listing(self.folders)
 
     @classmethod
     def of_user(cls, *folders: str | os.PathLike[str]) -> Self:
-        """A workspace under the settings of the user, and those of the folders where they are stricter."""
-        real = tuple(os.path.realpath(os.fspath(folder)) for folder in folders)
-        return cls(*real, settings=load_settings(real))
+        """A workspace under the settings of the user, and those of the folders where they are stricter.
+
+        Both are followed when they change.
+        """
+        settings = LiveSettings([os.path.realpath(os.fspath(folder)) for folder in folders])
+        workspace = cls(*folders, settings=settings)
+        settings.follow(lambda: [root.path for root in workspace.guard.roots])
+        return workspace
+
+    @property
+    def settings(self) -> Settings:
+        """What the user has decided, as it holds now."""
+        return self._settings()
 
     @property
     def path(self) -> str:
@@ -72,6 +84,12 @@ class Workspace:
     def kind(self) -> str:
         """``git`` for a git work tree, else ``folder``."""
         return "git" if os.path.lexists(os.path.join(self.path, ".git")) else "folder"
+
+    async def set_folders(self, folders: Sequence[str]) -> None:
+        """Let folders join or leave; the first one stays."""
+        self.folders[:] = folders
+        self.guard.set_folders(self.folders)
+        await self.listing.set_folders(self.folders)
 
     def locate(self, path: str) -> Place:
         """Turn what a client calls a path into a place inside, or refuse it."""
@@ -122,3 +140,7 @@ class Workspace:
         """Let go of every watch, folder and log."""
         await self.listing.close()
         self.audit.close()
+
+
+def _asked(settings: Settings | LiveSettings) -> Callable[[], Settings]:
+    return settings if isinstance(settings, LiveSettings) else lambda: settings

@@ -185,7 +185,7 @@ def test_a_deleted_folder_is_told(home, command):
 
 
 def test_wrong_words_are_answered_by_what_is_wrong_with_them(home, project):
-    assert "nested too deeply" in sentence(home, "call", "ping", "[" * 100_000, folder=project)
+    assert "nested too deeply" in run(home, "call", "ping", "[" * 100_000, folder=project).stderr
     assert "The name of a folder is empty" in sentence(home, "serve", "")
     assert "The name of a folder is empty" in sentence(home, "stop", "")
     for given in ("nan", "-1", "0", "soon"):

@@ -1,0 +1,233 @@
+"""The relay: a plug-in's standard streams on one side, the bridge's private socket on the other.
+
+A plug-in starts it and never sees sockets, ports or tokens. It finds the bridge of a folder, or starts one, and
+copies whole messages both ways.
+
+1. What comes from the plug-in goes to the bridge that is there now; while there is none, it waits.
+2. The first message, the plug-in's ``hello``, is remembered. When the bridge dies, one is started in its place,
+   is told the same ``hello``, and its answer is kept from the plug-in, which notices nothing.
+3. A bridge that stops on purpose says ``goodbye`` first; that is the end, and a good one.
+4. A message is passed on whole or not at all: half of one would be the end of the other side's understanding.
+5. When the plug-in's end closes, the relay ends and the bridge stays.
+
+It does not know what the messages mean. It stands alone, because an editor waits for it: two threads, and
+nothing that takes time to import.
+"""
+
+import _socket  # the rest of `socket` takes as long to import as Python to start
+import _thread
+import os
+import sys
+import time
+
+from ide_bridge.errors import SetupProblem
+from ide_bridge.plain_json import from_json
+from ide_bridge.running import Running, find_or_start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = ["GOODBYE", "Relay", "frames"]
+
+GOODBYE = b'{"jsonrpc":"2.0","method":"goodbye"}'
+
+_STDIN, _STDOUT = 0, 1
+_CHUNK = 256 * 1024
+_HEADER_LIMIT = 8 * 1024
+_BODY_LIMIT = 512 * 1024 * 1024
+_POLL_SECONDS = 0.01
+_HOPELESS_DEATHS = 5
+_HOPELESS_SECONDS = 30.0
+
+
+class Relay:
+    """One plug-in's way to the bridge of its folders."""
+
+    def __init__(self, folders: "Sequence[str]") -> None:
+        self._folders = [os.path.realpath(folder) for folder in folders]
+        self._workspace: list[str] = []
+        self._hello: bytes | None = None
+        self._answered = False
+        self._deaths: list[float] = []
+        self._line = self._reach()
+
+    def run(self) -> None:
+        """Relay until one side has nothing more to say; ends the process."""
+        _thread.start_new_thread(self._bring_messages, ())
+        for frame in frames(lambda: os.read(_STDIN, _CHUNK)):
+            self._deliver(frame)
+            self._hello = self._hello or frame
+        self._end(0)
+
+    def _bring_messages(self) -> None:
+        """From the bridge to the plug-in, also from those that come after it."""
+        try:
+            while True:
+                if self._bring_until_gone(self._line):
+                    self._end(0)
+                self._line = self._return()
+        except SetupProblem as problem:
+            self._end(1, str(problem))
+        except BaseException as error:  # noqa: BLE001 - a thread that ends silently would leave a relay that is deaf
+            self._end(1, f"The relay broke down: {type(error).__name__}: {error}.")
+
+    def _bring_until_gone(self, line: _socket.socket) -> bool:
+        """Pass on what one bridge says; whether it has said goodbye in the end."""
+        for frame in frames(lambda: _received(line)):
+            if frame.endswith(GOODBYE):
+                return True
+            self._tell(frame)
+            self._answered = True
+        return False
+
+    def _tell(self, frame: bytes) -> None:
+        try:
+            _write(_STDOUT, frame)
+        except OSError:  # the plug-in does not listen any more
+            self._end(0)
+
+    def _deliver(self, frame: bytes) -> None:
+        """Give a message to the bridge that is there, or to the one that comes after it."""
+        while True:
+            line = self._line
+            try:
+                return line.sendall(frame)
+            except OSError:
+                while self._line is line:
+                    time.sleep(_POLL_SECONDS)
+
+    def _return(self) -> _socket.socket:
+        """Find or start a bridge in place of one that died, and introduce the plug-in to it."""
+        now = time.monotonic()
+        self._deaths = [death for death in self._deaths if now - death < _HOPELESS_SECONDS] + [now]
+        if len(self._deaths) > _HOPELESS_DEATHS:
+            raise SetupProblem("The bridge dies again and again; see why with: ide-bridge serve")
+        while True:
+            line = self._reach()
+            try:
+                self._introduce(line)
+            except OSError:  # one that was just dying could still be reached
+                line.close()
+                time.sleep(_POLL_SECONDS)
+                continue
+            return line
+
+    def _introduce(self, line: _socket.socket) -> None:
+        hello = self._hello
+        if hello is not None:
+            line.sendall(hello)
+            if self._answered:
+                self._skip_answer(line, _id_of(hello))
+
+    def _skip_answer(self, line: _socket.socket, asked: object) -> None:
+        """Keep the answer to a repeated hello from the plug-in, which has one already."""
+        reader = _OneByOne(line)
+        for frame in frames(reader.read):
+            message = _message(frame)
+            if "method" not in message and message.get("id") == asked:
+                return
+            self._tell(frame)
+
+    def _reach(self) -> _socket.socket:
+        deadline = time.monotonic() + _HOPELESS_SECONDS
+        while True:
+            bridge = find_or_start(self._folders[0], self._workspace)
+            line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+            try:
+                line.connect(str(bridge["socket"]))
+            except OSError as error:  # it is just ending, or just beginning
+                line.close()
+                if time.monotonic() > deadline:
+                    raise _deaf(bridge, error) from None
+                time.sleep(_POLL_SECONDS)
+                continue
+            self._workspace = bridge.claimed
+            return line
+
+    def _end(self, code: int, sentence: str = "") -> None:
+        """End the process from whichever thread, whatever the other one waits for."""
+        if sentence:
+            _write(sys.stderr.fileno(), f"ide-bridge: {sentence}\n".encode(errors="replace"))
+        os._exit(code)
+
+
+class _OneByOne:
+    """Reads a message of a bridge and nothing of the next one."""
+
+    def __init__(self, line: _socket.socket) -> None:
+        self._line = line
+        self._head = b""
+        self._missing = 0
+
+    def read(self) -> bytes:
+        if self._missing == 0:
+            return self._read_head()
+        data = self._line.recv(min(self._missing, _CHUNK))
+        self._missing -= len(data)
+        return data
+
+    def _read_head(self) -> bytes:
+        data = self._line.recv(1)
+        self._head += data
+        if self._head.endswith(b"\r\n\r\n"):
+            self._missing, self._head = _length(self._head), b""
+        return data
+
+
+def frames(read: "Callable[[], bytes]") -> "Iterator[bytes]":
+    """Whole messages, each with its header, for as long as there is something to read."""
+    buffer = bytearray()
+    while data := read():
+        buffer += data
+        while (end := buffer.find(b"\r\n\r\n")) >= 0:
+            size = end + 4 + _length(bytes(buffer[: end + 4]))
+            if len(buffer) < size:
+                break
+            yield bytes(buffer[:size])
+            del buffer[:size]
+        if end < 0 and len(buffer) > _HEADER_LIMIT:
+            raise _unreadable()
+
+
+def _length(head: bytes) -> int:
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and value.strip().isdigit():
+            length = int(value)
+            if length <= _BODY_LIMIT:
+                return length
+    raise _unreadable()
+
+
+def _received(line: _socket.socket) -> bytes:
+    try:
+        return line.recv(_CHUNK)
+    except OSError:  # killed in the middle of a word
+        return b""
+
+
+def _message(frame: bytes) -> dict[str, object]:
+    try:
+        message = from_json(frame.partition(b"\r\n\r\n")[2].decode())
+    except ValueError:
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def _id_of(frame: bytes) -> object:
+    return _message(frame).get("id")
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _unreadable() -> SetupProblem:
+    return SetupProblem("A message has no usable Content-Length; speak the link protocol, see editors/README.md.")
+
+
+def _deaf(bridge: Running, error: OSError) -> SetupProblem:
+    return SetupProblem(f"The bridge with pid {bridge.pid} does not answer: {error.strerror}; end it, try again.")
