@@ -9,8 +9,11 @@ TESTS   ?= tests
 
 .PHONY: serve test check bench clean
 
+# The name goes through the environment, as it was typed: neither make nor the shell reads what is in it.
+serve: export FOLDER := $(value DIR)
 serve: $(READY)
-	@exec $(BIN)/ide-bridge serve "$(DIR)"
+	@case "$$FOLDER" in "~" | "~/"*) FOLDER="$$HOME$${FOLDER#?}" ;; -*) FOLDER="./$$FOLDER" ;; esac; \
+	exec $(BIN)/ide-bridge serve "$$FOLDER"
 
 test: $(TOOLS)
 	PYTHONWARNDEFAULTENCODING=1 $(BIN)/python -m pytest $(TESTS)

@@ -287,11 +287,14 @@ class Bridge:
     def _commander(self) -> Client:
         commander = Client(0, self._context.for_another(0), self._happening)
         commander.name = commander.context.client_name = "ide-bridge call"
+        commander.used = self._watch_the_clock
         return commander
 
     async def _keep_lock(self) -> None:
         while True:
             await asyncio.sleep(_LOCK_CHECK_SECONDS)
+            if self.workspace.sharing.refresh():
+                self._push.policy_changed()
             with contextlib.suppress(OSError, SetupProblem):
                 for restored in [*self._claimed.restore(), *await self._local.restore()]:
                     self._tell("someone", f"deleted {restored}; it is back")

@@ -70,7 +70,28 @@ def socket_folder() -> str:
 
 
 def private_folder(folder: str) -> str:
-    """Make a folder that only we can enter, or refuse one that others could change."""
+    """Make a folder that only we can enter, or refuse one that others could change.
+
+    Our own state is ours alone from its top down, also where an older version let others look.
+    """
+    top = state_folder()
+    if folder == top or folder.startswith(f"{top}{os.sep}"):
+        below = folder[len(top) :].split(os.sep)[1:]
+        for depth in range(len(below) + 1):
+            _close(_made(os.path.join(top, *below[:depth])))
+        return folder
+    return _made(folder)
+
+
+def _close(folder: str) -> None:
+    try:
+        if os.name == "posix" and os.stat(folder).st_mode & 0o077:
+            os.chmod(folder, 0o700)
+    except OSError as error:
+        raise unusable(folder, error) from None
+
+
+def _made(folder: str) -> str:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         found = os.stat(folder)

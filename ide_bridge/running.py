@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = [
+    "DETACHED_LINGER",
     "Running",
     "find",
     "find_or_start",
@@ -31,7 +32,7 @@ __all__ = [
 ]
 
 _START_SECONDS = 15.0
-_DETACHED_LINGER = 300
+DETACHED_LINGER = 300
 _POLL_SECONDS = 0.02
 _RECORD_LIMIT = 16 * 1024 * 1024
 _RECORD = {"pid": int, "port": int, "workspaceFolders": list, "lock": str, "socket": str, "token_file": str}
@@ -194,7 +195,7 @@ def _start_detached(folders: "Sequence[str]", log: str) -> "subprocess.Popen[byt
     import subprocess  # noqa: PLC0415 - slow to import, and most find a bridge that runs
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    serve = ["serve", *folders, "--linger", str(_DETACHED_LINGER)]
+    serve = ["serve", *folders, "--linger", str(DETACHED_LINGER)]
     try:
         with open(open_regular(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "wb") as output:
             return subprocess.Popen(

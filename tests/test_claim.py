@@ -331,6 +331,13 @@ def test_what_is_deleted_under_a_running_bridge_is_put_back(home, project, claim
     assert claim.restore() == []
 
 
+def test_the_folder_of_the_socket_is_made_again(claim):
+    sockets = Path(claim.socket_path).parent
+    shutil.rmtree(sockets)
+    assert claim.restore() == []
+    assert stat.S_IMODE(sockets.stat().st_mode) == 0o700
+
+
 def test_the_lock_is_put_back_as_well(home, claim):
     Path(claim.lock.path).unlink()
     shutil.rmtree(claim.state)

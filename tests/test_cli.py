@@ -3,9 +3,11 @@
 import argparse
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
@@ -254,6 +256,42 @@ def test_wrong_usage_exits_2_and_shows_the_usage(home, arguments):
     output, error = run(home, *arguments, code=2)
     assert output == ""
     assert error.startswith("usage: ide-bridge")
+
+
+@pytest.mark.parametrize("command", ["serve", "attach", "status", "stop", "call", "record", "undo", "doctor"])
+def test_wrong_usage_of_a_command_shows_the_usage_of_that_command(home, command):
+    _, error = run(home, command, *{"call": ["ping"], "record": ["-"]}.get(command, []), "--nothing", code=2)
+    assert error.startswith(f"usage: ide-bridge {command} ")
+    assert error.endswith(f"ide-bridge {command}: error: unrecognized arguments: --nothing\n")
+
+
+def test_an_option_before_the_command_is_wrong_usage(home):
+    assert run(home, "--nothing", "status", code=2)[1].endswith("unrecognized arguments: --nothing\n")
+
+
+def test_a_bridge_survives_the_loss_of_its_state(home, project, served):
+    state = home.path / ".local" / "state" / "ide-bridge"
+    shutil.rmtree(state)
+    deadline = time.monotonic() + 20
+    while not list(state.glob("sockets/*.sock")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    (bridge,) = json.loads(run(home, "status", "--json")[0])["bridges"]
+    assert (bridge["pid"], bridge["port"]) == (served.ready["pid"], served.ready["port"])
+    assert run(home, "call", "listFiles", folder=project)[0] == '["a.py"]\n'
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (state, *state.rglob("*")) if path.is_dir()}
+    assert modes == {0o700}
+    run(home, "stop", str(project))
+    assert home.locks() == []
+
+
+def test_calls_keep_a_bridge_from_ending(home, project):
+    with BridgeProcess(project, home.environment, "--linger", "1") as served:
+        until = time.monotonic() + 1.5
+        while time.monotonic() < until:
+            assert run(home, "call", "listFiles", folder=project)[0] == '["a.py"]\n'
+        assert served._process.poll() is None
+        assert served._process.wait(20) == 0
 
 
 def test_help_names_every_command(home):

@@ -61,6 +61,29 @@ def test_a_private_folder_is_made_with_its_parents_and_may_be_there_already(own_
     assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
 
 
+def modes(*folders):
+    return [stat.S_IMODE(os.stat(folder).st_mode) for folder in folders]
+
+
+def test_our_state_is_private_from_the_top_down_and_is_made_so(own_home):
+    top = home.state_folder()
+    below = os.path.join(top, "workspaces", "x")
+    assert home.private_folder(below) == below
+    levels = (top, os.path.dirname(below), below)
+    assert modes(*levels) == [0o700] * 3
+    for folder in levels:
+        os.chmod(folder, 0o755)
+    assert home.private_folder(below) == below
+    assert modes(*levels) == [0o700] * 3
+    above = os.path.dirname(top)
+    os.chmod(above, 0o755)
+    home.private_folder(below)
+    assert modes(above) == [0o755], "what is not ours stays as it is"
+    os.chmod(top, 0o777)
+    with pytest.raises(SetupProblem, match=f"^Others may write in {top};"):
+        home.private_folder(below)
+
+
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
 def test_a_folder_that_others_may_write_is_refused_with_the_remedy(own_home, mode):
     folder = own_home.path / "open"

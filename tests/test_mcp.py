@@ -315,6 +315,17 @@ async def test_what_lasts_is_told_when_it_does_and_again_only_if_it_fails(projec
         assert told == ["proposes a change of a"]
 
 
+async def test_what_did_not_last_is_told_once(project, monkeypatch):
+    monkeypatch.setattr("ide_bridge.fronts.mcp.LASTING_SECONDS", 0.1)
+    told, editor = [], Slow()
+    bridge = Bridge(project, editor=editor, happening=lambda _who, what: told.append(what))
+    async with bridge, connect_to(bridge) as client:
+        await client.request("writeFile", {"path": "a", "content": ""})
+        await client.ask("getOpenFiles")
+        await eventually(lambda: "asks which files are open" in told)
+        assert told == ["writes a", "asks which files are open"]
+
+
 async def test_what_fails_after_a_while_is_told_twice(project, monkeypatch):
     class Late(Slow):
         async def open_files(self):

@@ -64,6 +64,16 @@ def test_in_a_new_home_nothing_is_in_the_way_and_nothing_is_made(home, project):
     assert found(project) == []
 
 
+def test_a_folder_that_cannot_be_served_is_named(home):
+    odd = os.fsdecode(os.path.join(os.fsencode(home.path), b"caf\xe9"))
+    os.mkdir(odd)
+    ((rule, subject, text),) = found(odd)
+    assert (rule, subject) == ("workspace", odd)
+    with pytest.raises(SetupProblem) as refused:
+        start(odd)
+    assert str(refused.value) == text
+
+
 @pytest.mark.parametrize("whose", ["user", "workspace"])
 def test_a_broken_settings_file_is_named(project, settings, whose):
     path = settings if whose == "user" else project / ".ide-bridge.toml"

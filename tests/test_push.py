@@ -271,6 +271,15 @@ async def test_a_client_that_does_not_read_loses_only_selections_in_between(brid
 # -- what is shared ----------------------------------------------------------------------------------------
 
 
+async def test_settings_that_change_clear_what_they_no_longer_let_out(client, editor, project):
+    select(editor, project / "a.py", "b")
+    assert (await selection(client))["text"] == "b"
+    (project / ".ide-bridge.toml").write_text('deny = ["a.py"]', encoding="utf-8")
+    assert (await selection(client))["text"] == ""
+    (project / ".ide-bridge.toml").unlink()
+    assert (await selection(client))["text"] == "b"
+
+
 async def test_with_the_policy_path_the_text_stays_here(bridge, client, editor, project):
     bridge.workspace.sharing.policy = "path"
     select(editor, project / "a", "secret", (1, 2, 3, 4))

@@ -21,6 +21,8 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS = {
     "serve": "serve a folder, so that /ide in Claude finds it",
     "attach": "connect an editor's plug-in, on standard input and output, to this folder's bridge",
+    "plugin": "show or install the plug-in of an editor",
+    "conform": "check a program that speaks the link protocol, as every editor is checked",
     "run": "start a CLI in this terminal, connected to this folder's bridge",
     "status": "show the running bridges and who is connected",
     "stop": "stop the bridge of a folder, or all of them",
@@ -114,8 +116,11 @@ def _run(given: list[str]) -> int:
         from ide_bridge.cli import attach  # an editor waits
 
         return attach.attach(given[1:])
+    parser = _parser(given)
     try:
-        args = _parser(given).parse_args(given)
+        args, unknown = parser.parse_known_args(given)
+        if unknown:  # argparse itself would show the usage of all commands, and not that of the one that is meant
+            getattr(args, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as end:  # --help, or wrong usage: said already, as far as the output could take it
         return int(end.code or 0)
     command: ModuleType = args.command
@@ -139,5 +144,5 @@ def _parser(given: list[str]) -> "argparse.ArgumentParser":
         if given[:1] == [name]:
             module = import_module(f"ide_bridge.cli.{name}")
             module.add_arguments(command)
-            command.set_defaults(command=module)
+            command.set_defaults(command=module, parser=command)
     return parser

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ide_bridge.cli.printable import json_text, printable
 from ide_bridge.cli.reach import ask, here
 from ide_bridge.errors import MethodNotFound, RemoteError, SetupProblem
-from ide_bridge.running import _DETACHED_LINGER as LINGER
-from ide_bridge.running import Running, find, find_or_start
+from ide_bridge.running import DETACHED_LINGER, Running, find, find_or_start
 
 if TYPE_CHECKING:
     import argparse
@@ -63,7 +62,7 @@ def _bridge(method: str) -> Running:
     bridge = find_or_start(folder)
     if running is None and sys.stderr.isatty():
         served = ", ".join(bridge.folders)
-        line = f"Started a bridge for {served}; it ends {LINGER} s after its last use."
+        line = f"Started a bridge for {served}; it ends {DETACHED_LINGER} s after its last use."
         print(printable(line), file=sys.stderr)
     return bridge
 

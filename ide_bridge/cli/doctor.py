@@ -7,7 +7,8 @@ The rules, by the names that are printed. How the lock was found: ``match`` ``no
 ``unicode`` ``several`` ``config-folder`` ``foreign-terminal`` ``sse-port``. The lock itself: ``dead-pid``
 ``garbage`` ``lock-name`` ``transport`` ``permissions``. The server: ``socket`` ``token`` ``subprotocol``
 ``initialize`` ``handshake``. The surroundings: ``auto-connect`` ``skip-auto-connect`` ``host-override`` ``proxy``.
-What keeps a bridge from starting: ``settings`` ``state-folder`` ``lock-folder``, and beside it ``linter``.
+What keeps a bridge from starting: ``workspace`` ``settings`` ``state-folder`` ``lock-folder``, and beside it
+``linter``.
 
 It does not know the rules of discovery themselves, and changes nothing but what ``--fix`` may delete: locks whose
 process is gone.

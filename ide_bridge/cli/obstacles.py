@@ -1,6 +1,7 @@
 """Obstacles: what would keep a bridge from starting in a folder, or a linter from being run there.
 
-The rules, by the names that are printed: ``settings`` ``state-folder`` ``lock-folder`` ``linter``.
+The rules, by the names that are printed: ``workspace`` ``settings`` ``state-folder``
+``lock-folder`` ``linter``.
 
 It does not know what a bridge needs these things for; and it only looks: nothing is made or changed.
 """
@@ -8,9 +9,10 @@ It does not know what a bridge needs these things for; and it only looks: nothin
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ide_bridge.errors import SetupProblem
+from ide_bridge.fronts.claim import real_folder
 from ide_bridge.fronts.discovery import Finding, Level, shell_word
 from ide_bridge.fronts.lock import claude_folders
 from ide_bridge.home import config_folder, state_folder, workspace_folder
@@ -22,16 +24,24 @@ __all__ = ["missing_linters", "obstacles"]
 def obstacles(folder: str, level: Level) -> Iterator[Finding]:
     """Everything that stands in the way of ``ide-bridge serve`` in a folder, and linters that are not there."""
     try:
-        linters = load_settings([folder]).linters
+        real_folder(folder)
     except SetupProblem as problem:
-        path, _, _ = str(problem).partition(" is not understood")
-        yield Finding("settings", level, path, str(problem), "Correct it; no bridge starts before.")
-        linters = ()
+        yield Finding("workspace", level, folder, str(problem), "Or start server and CLI in another folder.")
+    linters, broken = _linters(folder, level)
+    yield from broken
     states = [state_folder(), os.path.join(state_folder(), "workspaces"), workspace_folder(folder)]
     yield from _first(_closed(state, "state-folder", level) for state in states)
     for locks in _lock_folders():
         yield from _closed(locks, "lock-folder", level)
     yield from missing_linters(linters, folder)
+
+
+def _linters(folder: str, level: Level) -> tuple[Sequence[Linter], list[Finding]]:
+    try:
+        return load_settings([folder]).linters, []
+    except SetupProblem as problem:
+        path, _, _ = str(problem).partition(" is not understood")
+        return (), [Finding("settings", level, path, str(problem), "Correct it; no bridge starts before.")]
 
 
 def missing_linters(linters: Iterable[Linter], folder: str) -> Iterator[Finding]:

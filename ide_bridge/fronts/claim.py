@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Claim"]
+__all__ = ["Claim", "real_folder"]
 
 _BACKLOG = 128
 _TOKEN_BYTES = 32
@@ -40,7 +40,7 @@ class Claim:
     """One workspace's port, token and lock, from `open` to `close`."""
 
     def __init__(self, folders: "Sequence[str]", ide_name: str = "Folder") -> None:
-        self.folders = self._claimed = [_real(folder) for folder in folders]
+        self.folders = self._claimed = [real_folder(folder) for folder in folders]
         self.state = private_folder(workspace_folder(self.folders[0]))
         self.token_file = os.path.join(self.state, "token")
         self._port_file = os.path.join(self.state, "port")
@@ -68,7 +68,7 @@ class Claim:
 
     def set_folders(self, folders: "Sequence[str]") -> None:
         """Folders joined or left: tell it in the lock and to the command line."""
-        self.folders = [_real(folder) for folder in folders]
+        self.folders = [real_folder(folder) for folder in folders]
         self.lock.change(folders=self.folders)
         self._announce()
 
@@ -76,9 +76,12 @@ class Claim:
         """Put back what someone deleted of the lock, and of the record by which the command line finds us.
 
         Gives what was put back, in words. While another program holds the record, only the lock is ours to mend.
+        The socket is its listener's to mend, but the folder for it is there afterwards.
         """
         if self._guard < 0:
             return []
+        if not os.path.isdir(sockets := os.path.dirname(self.socket_path)):
+            private_folder(sockets)
         restored = ["the lock file"] if self.lock.restore() else []
         if not self._is_recorded() and self._record_anew():
             restored.append("the record of this bridge")
@@ -109,7 +112,6 @@ class Claim:
     def _record_anew(self) -> bool:
         """Write it all down again; False if the workspace has another holder by now."""
         private_folder(self.state)
-        private_folder(os.path.dirname(self.socket_path))
         if not self._hold_again():
             return False
         _store(self.token_file, self.token)
@@ -271,7 +273,8 @@ def _write_all(descriptor: int, contents: bytes) -> None:
         contents = contents[os.write(descriptor, contents) :]
 
 
-def _real(folder: str) -> str:
+def real_folder(folder: str) -> str:
+    """Where a folder really lies; raises `SetupProblem` for one that cannot be served."""
     if not folder:
         raise SetupProblem("The name of a folder is empty; name one, or none at all for this folder.")
     try:

@@ -61,7 +61,7 @@ class LocalFront:
         os.chmod(self._path, 0o600)
 
     async def restore(self) -> list[str]:
-        """Open the socket again if someone deleted it; who is connected stays. Gives what was put back, in words."""
+        """Open the socket again if someone deleted it; who is connected stays. Gives what was put back."""
         if os.path.exists(self._path):
             return []
         if self._server is not None:

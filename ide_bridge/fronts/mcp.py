@@ -144,7 +144,7 @@ def _call_tool(registry: Registry, client: Client, call: CallTool) -> object:
     tool = registry.get(call.name) or registry.of_plugin(call.name)
     if tool is None:
         raise InvalidParams(f"Unknown tool: {call.name}")
-    params = decode_params(tool.decode, _NO_ARGUMENTS if call.arguments == _NULL else call.arguments)
+    params = decode_params(tool, _NO_ARGUMENTS if call.arguments == _NULL else call.arguments)
     try:
         result = _told(client, tool, params)
     except Exception as error:  # noqa: BLE001 - a tool that fails says so in its result

@@ -15,12 +15,13 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Raw
 
 from ide_bridge.answers import waits
+from ide_bridge.complaints import in_words
 from ide_bridge.errors import BridgeError, InvalidParams, ParseError
 from ide_bridge.wire.peer import Failure, Notification, Request
 
@@ -56,6 +57,13 @@ class Method(Generic[C, P]):
         self.decode: Callable[[Raw], P] = msgspec.json.Decoder(params).decode
 
 
+class Taker(Protocol[P]):
+    """What takes parameters: a method, or a tool."""
+
+    params: type[P]
+    decode: Callable[[Any], P]
+
+
 class Dispatcher(Generic[C]):
     """The methods one kind of peer offers, each served with the context of who asks."""
 
@@ -68,7 +76,7 @@ class Dispatcher(Generic[C]):
         if method is None or request.batch is not None or not _is_object(request.params):
             return self._serve_formally(context, request)
         try:
-            served = method.call(context, decode_params(method.decode, request.params or _EMPTY))
+            served = method.call(context, decode_params(method, request.params or _EMPTY))
             return served if waits(served) else _settle(served)
         except Exception as error:  # noqa: BLE001 - the boundary: nothing may leak past it
             return failure_from(error)
@@ -104,12 +112,12 @@ class Dispatcher(Generic[C]):
         return {name: _formal(method) for name, method in self._methods.items()}
 
 
-def decode_params(decode: Callable[[Raw], P], params: Raw) -> P:
+def decode_params(taker: Taker[P], params: Raw) -> P:
     """Decode parameters into their type, or say in one sentence what does not fit."""
     try:
-        return decode(params)
+        return taker.decode(params)
     except msgspec.ValidationError as error:
-        raise InvalidParams(f"Invalid params: {_in_words(error)}.") from None
+        raise InvalidParams(f"Invalid params: {in_words(error, taker.params)}.") from None
     except (ValueError, RecursionError) as error:
         raise _unreadable(error) from None
 
@@ -181,11 +189,7 @@ def _convert(params: type[P], positional: Sequence[object], named: Mapping[str, 
             given[name] = Raw(_encode(given[name]))  # it was decoded with the rest, and is to be so later
         return msgspec.convert(given, params)
     except msgspec.ValidationError as error:
-        raise InvalidParams(f"Invalid params: {_in_words(error)}.") from None
-
-
-def _in_words(error: msgspec.ValidationError) -> str:
-    return str(error).replace("Object missing", "missing").replace("`", "'").replace(" - at '$.", " at '")
+        raise InvalidParams(f"Invalid params: {in_words(error, params)}.") from None
 
 
 def _unreadable(error: Exception) -> ParseError:

@@ -48,6 +48,7 @@ SETUP = """
       (setq person-task nil)
       (unwind-protect (funcall task) (setq person-done (1+ person-done)))))
   (global-set-key (kbd "C-c C-^") #'person-do)
+  (global-set-key (kbd "C-x C-^") #'person-do)
   (define-key minibuffer-local-map (kbd "C-c C-^") #'person-do)
   (with-eval-after-load 'ediff-util
     (add-hook 'ediff-keymap-setup-hook
@@ -100,7 +101,10 @@ class EmacsPerson:
         self._socket = socket
 
     async def open(self, path: str) -> None:
-        await self.command(f"(find-file {lisp(path)})")
+        # To visit a file anew that changed on disk would be a question of Emacs' own.
+        await self.command(
+            f"(switch-to-buffer (or (find-buffer-visiting {lisp(path)}) (find-file-noselect {lisp(path)})))"
+        )
 
     async def place(self, line: int, column: int) -> None:
         await self.command(f"(deactivate-mark) {_go(line, column)}")
@@ -179,7 +183,7 @@ class EmacsPerson:
         await self.until(_diff(diff))
         await self.until("(seq-some #'ide-bridge--diff-view ide-bridge--diffs)")
         if not await self.eval(f"(and (ide-bridge--diff-view {_diff(diff)}) t)"):
-            await self.command(f"(mapc #'ide-bridge--hide ide-bridge--diffs) (ide-bridge--show {_diff(diff)})")
+            await self.command(f"(ide-bridge--hide ide-bridge--shown) (ide-bridge--show {_diff(diff)})")
         await self.until(f"(get-buffer-window (ide-bridge--diff-view {_diff(diff)}))")
 
     async def command(self, forms: str) -> None:
@@ -198,12 +202,20 @@ class EmacsPerson:
         """Press keys, as a terminal sends them."""
         os.write(self._terminal, keys.encode())
 
+    async def cancel(self) -> None:
+        """Leave the minibuffer by C-g; one that comes while Emacs answers us would cancel the answer."""
+        async with asyncio.timeout(PATIENCE):
+            while await self.eval("(if (active-minibuffer-window) t :json-false)"):
+                self.keys("\x07")
+                await asyncio.sleep(10 * POLL)
+
     async def until(self, condition: str, seconds: float = PATIENCE) -> None:
         """Wait until a form is true."""
         deadline = asyncio.get_running_loop().time() + seconds
         while not await self.eval(f"(if {condition} t :json-false)"):
             if asyncio.get_running_loop().time() > deadline:
-                raise AssertionError(f"never true: {condition}\n{await self.messages()}")
+                asked = await self.eval("(and (active-minibuffer-window) (minibuffer-prompt))")
+                raise AssertionError(f"never true: {condition}\n{asked or ''}\n{await self.messages()}")
             await asyncio.sleep(POLL)
 
     async def messages(self) -> str:
@@ -250,23 +262,19 @@ async def emacs(
             _end(person)
 
 
-def _start(
-    folder: Path, environment: Mapping[str, str], private: Path, forms: Sequence[str]
-) -> EmacsPerson:
+def _start(folder: Path, environment: Mapping[str, str], private: Path, forms: Sequence[str]) -> EmacsPerson:
     terminal, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
     evaluated = [SETUP.format(folder=lisp(private)), *forms]
     process = subprocess.Popen(
         [
-            program("emacs"), "-nw", "-Q", "-L", str(PLUGIN), "-l", "ide-bridge",
+            # Without a terminal that is its own, Emacs would not start.
+            program("setsid"), "--ctty", program("emacs"), "-nw", "-Q", "-L", str(PLUGIN), "-l", "ide-bridge",
             *(argument for form in evaluated for argument in ("--eval", form)),
         ],
         cwd=folder,
         env={**environment, "TERM": "vt220"},
         stdin=slave, stdout=slave, stderr=slave,
-        start_new_session=True,
-        # Without a terminal that is its own, Emacs would not start.
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )  # fmt: skip
     os.close(slave)
     os.set_blocking(terminal, False)

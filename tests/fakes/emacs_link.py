@@ -77,7 +77,7 @@ class LinkEnd:
     def notify(self, method: str, **params: Any) -> None:
         self._send({"method": method, "params": params})
 
-    async def notification(self, method: str, fits: Callable[[Any], bool] = lambda params: True) -> Any:
+    async def notification(self, method: str, fits: Callable[[Any], bool] = bool) -> Any:
         """The first thing of this kind that the plug-in tells; what came before it is forgotten."""
         async with asyncio.timeout(PATIENCE):
             while True:
