@@ -10,6 +10,11 @@ from tests.fakes.network import enter_loopback_only
 ISOLATION_REFUSED = pytest.StashKey[str | None]()
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Lets a run choose the editors that are held to the contract."""
+    parser.addoption("--editors", default="", help="hold only these to the contract, such as memory,vim")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Moves the whole run, before anything else is started, to where nothing can leave."""
     config.stash[ISOLATION_REFUSED] = enter_loopback_only()

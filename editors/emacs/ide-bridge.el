@@ -981,9 +981,10 @@ user's hooks are not run: no file is visited here."
     (ide-bridge--decide diff 'rejected)))
 
 (defun ide-bridge--announce ()
-  "Have the diff on the screen explained by a command of its own.
-Emacs has chosen the keymaps for the next key already, those of the window
-the user came from; a command makes it look again."
+  "Explain the diff on the screen, and see to it that the next key is for it.
+Emacs has chosen the keymaps for that key already, those of the window the
+user came from; a command before it makes Emacs look again."
+  (ide-bridge--explain)
   (setq unread-command-events (append unread-command-events '(ide-bridge-shown))))
 
 (defun ide-bridge--explain ()

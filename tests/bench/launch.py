@@ -19,7 +19,7 @@ from tests.bench.stage import ECHO_SERVER, PATIENCE, Socket, Stage, ask, connect
 from tests.bench.table import Figure
 from tests.bench.watches import until_watched
 
-__all__ = ["memory", "starting"]
+__all__ = ["PROGRAM", "memory", "starting", "until_pass"]
 
 ROUNDS = 11
 ROUNDS_OF_MEMORY = 3
@@ -29,7 +29,7 @@ _HELLO = request("initialize", {"protocolVersion": "2025-11-25", "clientInfo": {
 
 async def starting(stage: Stage) -> list[Figure]:
     """P6: how long until a CLI can find us, and until it is answered."""
-    lock = await compare(lambda: _until_lock(stage), lambda: _until_pass(stage), ROUNDS)
+    lock = await compare(lambda: _until_lock(stage), lambda: until_pass(stage), ROUNDS)
     answer = await compare(lambda: _until_answer(stage), lambda: _until_echo(stage), ROUNDS)
     return [
         Figure("P6", "launch until the lock, to python -c pass", lock.ratio, 2.0, lock.in_time),
@@ -47,7 +47,7 @@ async def memory(stage: Stage) -> list[Figure]:
     ]
 
 
-async def _until_pass(stage: Stage) -> float:
+async def until_pass(stage: Stage) -> float:
     start = time.perf_counter()
     # Waiting with a timeout would poll, and be late by as much as is measured here.
     subprocess.run([sys.executable, "-c", "pass"], check=True, env=stage.environment)

@@ -7,10 +7,6 @@ from tests.contract.stages import EDITORS, stage_for
 from tests.fakes.surroundings import at_home
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--editors", default="", help="hold only these to the contract, such as memory,vim")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "stage" in metafunc.fixturenames:
         chosen = metafunc.config.getoption("--editors", "") or ",".join(EDITORS)

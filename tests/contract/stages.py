@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from ide_bridge.conform.examine import Stage
 from ide_bridge.conform.people import Nobody
 from ide_bridge.conform.stages import Offer, ProgramStage
@@ -21,7 +23,6 @@ from ide_bridge.workspace.workspace import Workspace
 from tests.fakes import plugin_process
 from tests.fakes.folder_person import FolderPerson
 from tests.fakes.memory_person import BufferEditor, MemoryPerson
-from tests.fakes.programs import unavailable
 
 __all__ = ["EDITORS", "stage_for"]
 
@@ -121,5 +122,5 @@ class DriverStage:
 
 def _driver(name: str):
     if importlib.util.find_spec(f"tests.fakes.{name}") is None:
-        unavailable(f"nobody drives {name} yet")
+        pytest.skip(f"nobody drives {name} yet")
     return getattr(import_module(f"tests.fakes.{name}"), name)

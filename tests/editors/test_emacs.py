@@ -136,7 +136,7 @@ async def test_whatever_would_ask_the_user_is_refused(person: EmacsPerson, link:
         await link.request("saveFile", path=str(path))
     assert path.read_text(encoding="utf-8") == "theirs\n"
     await person.open(str(tmp_path / "two.py"))
-    await person.command("(add-hook 'kill-buffer-query-functions (lambda () (yes-or-no-p \"Really? \")) nil t)")
+    await person.command('(add-hook \'kill-buffer-query-functions (lambda () (yes-or-no-p "Really? ")) nil t)')
     with pytest.raises(LinkRefused, match="ask the user"):
         await link.request("closeFile", path=str(tmp_path / "two.py"))
     with pytest.raises(LinkRefused, match="-32601"):

@@ -1,5 +1,6 @@
 """Diffs in a real Emacs: shown, changed, decided with the keys a user presses, and the windows afterwards."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,8 +8,10 @@ from typing import Any
 import pytest
 
 from tests.fakes.claude_cli import Home
-from tests.fakes.emacs import EmacsPerson, emacs, lisp
+from tests.fakes.emacs import EmacsPerson, emacs, emacs_daemon, lisp
 from tests.fakes.emacs_link import LinkEnd, link_end
+from tests.fakes.programs import program
+from tests.fakes.terminal import Terminal
 
 NOW = "".join(f"line {number}\n" for number in range(20))
 PROPOSED = NOW.replace("line 2\n", "line two\n").replace("line 15\n", "line fifteen\n")
@@ -288,3 +291,22 @@ async def test_ten_megabytes_do_not_freeze_emacs(
         assert told["contents"] == proposed
     assert 1000 < shown < 600_000
     assert deaf < (0.5 if by_file else 2.0), deaf
+
+
+async def test_a_daemon_waits_for_a_frame_and_the_first_key_counts(
+    home: Home, link: LinkEnd, tmp_path: Path
+) -> None:
+    path = tmp_path / "one.py"
+    path.write_text(NOW, encoding="utf-8")
+    async with emacs_daemon(tmp_path, home.environment, link.command) as person:
+        await show(link, path)
+        await person.until("(and ide-bridge--turn ide-bridge--diffs)")
+        assert await person.eval("ide-bridge--shown") is None
+        client = [program("emacsclient"), "-t", "-s", str(person.socket), str(path)]
+        with Terminal(client, tmp_path, home.environment) as terminal:
+            await asyncio.to_thread(terminal.wait_for, "At start of 2 diffs")
+            terminal.type("q")
+            await asyncio.to_thread(terminal.wait_for, "Keep the change of one.py?")
+            terminal.type("y")
+            assert await decided(link) == (1, "kept", PROPOSED)
+            await asyncio.to_thread(terminal.wait_until_gone, "proposed")

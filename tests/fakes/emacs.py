@@ -26,7 +26,7 @@ from typing import Any
 from ide_bridge.model import Position
 from tests.fakes.programs import program
 
-__all__ = ["PLUGIN", "EmacsPerson", "emacs", "lisp"]
+__all__ = ["PLUGIN", "EmacsPerson", "emacs", "emacs_daemon", "lisp"]
 
 PLUGIN = Path(__file__).parents[2] / "editors" / "emacs"
 PATIENCE = 20.0
@@ -98,7 +98,7 @@ class EmacsPerson:
         self.pid = process.pid
         self.process = process
         self._terminal = terminal
-        self._socket = socket
+        self.socket = socket
 
     async def open(self, path: str) -> None:
         # To visit a file anew that changed on disk would be a question of Emacs' own.
@@ -232,7 +232,7 @@ class EmacsPerson:
 
     async def _ask(self, form: str) -> str:
         async with asyncio.timeout(PATIENCE):
-            reader, writer = await asyncio.open_unix_connection(str(self._socket), limit=1 << 26)
+            reader, writer = await asyncio.open_unix_connection(str(self.socket), limit=1 << 26)
             try:
                 writer.write(f"-eval {_quoted(form)} \n".encode())
                 reply = (await reader.read(-1)).decode()
@@ -262,16 +262,47 @@ async def emacs(
             _end(person)
 
 
+@asynccontextmanager
+async def emacs_daemon(
+    folder: Path, environment: Mapping[str, str], command: Sequence[str]
+) -> AsyncIterator[EmacsPerson]:
+    """An Emacs that is attached and has no frame yet; emacsclient finds it at ``socket``."""
+    with tempfile.TemporaryDirectory(prefix="emacs-") as private:
+        process = subprocess.Popen(
+            [program("emacs"), "--fg-daemon", *_arguments(Path(private), ())],
+            cwd=folder, env=dict(environment),
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            person = EmacsPerson(process, -1, Path(private) / "emacs")
+            await _ready(person)
+            started = f"(setq ide-bridge-command {lisp(command)}) (ide-bridge-start {lisp(folder)})"
+            await person.eval(f"(progn {started} t)")
+            await person.until("(seq-every-p #'ide-bridge--ready ide-bridge--links)")
+            yield person
+        finally:
+            process.kill()
+            process.wait(PATIENCE)
+
+
+def _arguments(private: Path, forms: Sequence[str]) -> list[str]:
+    evaluated = [SETUP.format(folder=lisp(private)), *forms]
+    return [
+        "-Q",
+        "-L",
+        str(PLUGIN),
+        "-l",
+        "ide-bridge",
+        *(word for form in evaluated for word in ("--eval", form)),
+    ]
+
+
 def _start(folder: Path, environment: Mapping[str, str], private: Path, forms: Sequence[str]) -> EmacsPerson:
     terminal, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
-    evaluated = [SETUP.format(folder=lisp(private)), *forms]
     process = subprocess.Popen(
-        [
-            # Without a terminal that is its own, Emacs would not start.
-            program("setsid"), "--ctty", program("emacs"), "-nw", "-Q", "-L", str(PLUGIN), "-l", "ide-bridge",
-            *(argument for form in evaluated for argument in ("--eval", form)),
-        ],
+        # Without a terminal that is its own, Emacs would not start.
+        [program("setsid"), "--ctty", program("emacs"), "-nw", *_arguments(private, forms)],
         cwd=folder,
         env={**environment, "TERM": "vt220"},
         stdin=slave, stdout=slave, stderr=slave,

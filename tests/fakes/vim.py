@@ -19,7 +19,7 @@ import subprocess
 import sys
 import termios
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from ide_bridge.conform.stages import Offer
 from ide_bridge.conform.subject import Subject
 from ide_bridge.editor.link import LinkEditor
 from ide_bridge.model import Position
+from tests.fakes.claude_client import eventually
 from tests.fakes.programs import program
 
 __all__ = ["COMMAND", "PLUGIN", "VimPerson", "linked", "vim", "vim_string"]
@@ -257,7 +258,7 @@ class VimPerson:
         except OSError:  # Vim is gone
             asyncio.get_running_loop().remove_reader(self._terminal)
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """Whatever Vim is doing, it is over."""
         if self.process.poll() is None:
             self.process.kill()
@@ -266,6 +267,8 @@ class VimPerson:
         os.close(self._terminal)
         if self._connected.done():
             self._connected.result()[1].close()
+            with suppress(ConnectionError):
+                await self._connected.result()[1].wait_closed()
         else:
             self._connected.cancel()
 
@@ -294,7 +297,7 @@ async def vim(
             await person.until("ide_bridge#statusline() != ''")
         yield person
     finally:
-        person.end()
+        await person.end()
         server.close()
 
 
@@ -317,14 +320,17 @@ async def linked(
 
 
 async def _meet(offer: Offer) -> tuple[Host, LinkEditor]:
-    host = await asyncio.wait_for(offer.next_host(), PATIENCE)
+    host = await offer.next_host(PATIENCE)
     return host, await host.attached(PATIENCE)
 
 
 async def _part(meeting: "asyncio.Task[tuple[Host, LinkEditor]]") -> None:
-    if meeting.done() and not meeting.cancelled() and meeting.exception() is None:
-        await meeting.result()[0].close()
-    meeting.cancel()
+    if not meeting.done():
+        meeting.cancel()
+    elif meeting.exception() is None:
+        host, _editor = meeting.result()
+        await eventually(lambda: host.gone)  # its relay sees that Vim has gone
+        await host.close()
 
 
 def _start(

@@ -25,6 +25,7 @@ local api = vim.api
 ---@field before integer?    the window the user came from
 ---@field typing boolean?    whether he was typing into a terminal there
 ---@field looked_at boolean? whether its tab was the current one when it was closed
+---@field pretends integer?  the text for which it says to be modified although the user has changed nothing
 
 local diffs = {} ---@type table<integer, ide_bridge.Diff>
 

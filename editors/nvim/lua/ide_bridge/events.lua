@@ -22,14 +22,6 @@ local function tell_focused()
   end
 end
 
-local function on_enter()
-  local path = buffers.path(api.nvim_get_current_buf())
-  if path and path ~= focused then
-    tell_focused()
-  end
-  selection.report()
-end
-
 local function on_closed(event)
   local path = opened[event.buf]
   if path then
@@ -41,7 +33,6 @@ local function on_closed(event)
 end
 
 local function on_opened(event)
-  files.agreed(event.buf)
   local path = buffers.path(event.buf)
   if path == opened[event.buf] then
     return
@@ -53,8 +44,23 @@ local function on_opened(event)
   end
 end
 
-local function on_saved(event)
+local function on_enter()
+  local buffer = api.nvim_get_current_buf()
+  on_opened({ buf = buffer }) -- one that was hidden from the list may have come into it
+  local path = buffers.path(buffer)
+  if path and path ~= focused then
+    tell_focused()
+  end
+  selection.report()
+end
+
+local function on_read(event)
+  files.agreed(event.buf)
   on_opened(event)
+end
+
+local function on_saved(event)
+  on_read(event)
   local path = buffers.path(event.buf)
   if path then
     link.notify("fileSaved", { path = path })
@@ -89,7 +95,7 @@ function M.start()
   })
   on({ "BufEnter", "WinEnter" }, on_enter)
   on("FocusGained", tell_focused)
-  on({ "BufReadPost", "BufNewFile", "BufFilePost" }, on_opened)
+  on({ "BufReadPost", "BufNewFile", "BufFilePost" }, on_read)
   on({ "BufDelete", "BufWipeout" }, on_closed)
   on("BufWritePost", on_saved)
   on("FileChangedShellPost", function(event) files.noticed(event.buf) end)

@@ -101,7 +101,7 @@ local function on_lines(explorer, first, last)
   return paths
 end
 
---- The files of a range, else those that are marked, else the one under the cursor; nothing outside a file browser.
+--- The files of a range, else those that are marked, else the one under the cursor; none outside a file browser.
 ---@param ranged boolean
 ---@param first integer
 ---@param last integer

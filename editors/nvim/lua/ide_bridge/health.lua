@@ -3,6 +3,8 @@
 --- It only looks; nothing is started that was not running.
 local M = {}
 
+local ANSWER_TIME = 10000 -- ms
+
 -- Neovim 0.7 has other names.
 local function reporter(name)
   return vim.health and vim.health[name] or require("health")["report_" .. name]
@@ -18,11 +20,16 @@ local function check_editor()
   end
 end
 
----@param argv string[]
+---@param program ide_bridge.Program
 ---@return string?
-local function version_of(argv)
-  local output = vim.fn.system(vim.list_extend(vim.list_extend({}, argv), { "--version" }))
-  return vim.v.shell_error == 0 and vim.trim(output) or nil
+local function version_of(program)
+  local printed
+  local job = vim.fn.jobstart(vim.list_extend(vim.list_extend({}, program.argv), { "--version" }), {
+    env = next(program.env) and program.env or nil,
+    stdout_buffered = true,
+    on_stdout = function(_, lines) printed = lines[1] end,
+  })
+  return job > 0 and vim.fn.jobwait({ job }, ANSWER_TIME)[1] == 0 and printed or nil
 end
 
 local function check_command()
@@ -33,10 +40,7 @@ local function check_command()
     return
   end
   local argv = table.concat(program.argv, " ")
-  for name, value in pairs(program.env) do
-    vim.fn.setenv(name, vim.fn.getenv(name) == vim.NIL and value or vim.fn.getenv(name))
-  end
-  local version = version_of(program.argv)
+  local version = version_of(program)
   if version then
     reporter("ok")(("%s (%s), found: %s"):format(argv, version, program.found))
   else

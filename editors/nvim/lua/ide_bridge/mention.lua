@@ -7,17 +7,21 @@ local say = require("ide_bridge.say")
 
 local M = {}
 
-local function tell(what)
-  if not require("ide_bridge.status").connected() then
-    what = what .. "; it waits until a client is connected"
-  end
-  say.info("sent " .. what)
-end
-
 ---@param path string
 ---@return string
 local function name(path)
-  return vim.fn.fnamemodify(path, ":~:.")
+  return vim.fn.fnamemodify(path, ":.")
+end
+
+-- The client reads the disk.
+local function unsaved(path)
+  local buffer = buffers.of(path)
+  return buffer and vim.bo[buffer].modified and " (its unsaved changes are not on disk)" or ""
+end
+
+local function tell(what)
+  local connected = #require("ide_bridge.status").clients() > 0
+  say.info(connected and "sent " .. what or what .. " waits for a client")
 end
 
 -- As a path; none, and said so, when there is no such file.
@@ -38,7 +42,7 @@ function M.files(paths)
       local path = existing(given)
       if path then
         link.notify("mentioned", { path = path })
-        table.insert(sent, name(path))
+        table.insert(sent, name(path) .. unsaved(path))
       end
     end
     if #sent > 0 then
@@ -53,13 +57,13 @@ end
 function M.lines(first, last)
   local path = buffers.path(vim.api.nvim_get_current_buf())
   if not path then
-    say.error("this buffer is no file")
+    say.error("this buffer is not a file")
     return
   end
   link.when_ready(function()
     link.notify("mentioned", { path = path, startLine = first - 1, endLine = last - 1 })
-    local lines = first == last and ("line %d"):format(first) or ("lines %d-%d"):format(first, last)
-    tell(("%s of %s"):format(lines, name(path)))
+    local lines = first == last and ("line %d"):format(first) or ("lines %d to %d"):format(first, last)
+    tell(("%s %s%s"):format(name(path), lines, unsaved(path)))
   end)
 end
 
@@ -90,7 +94,7 @@ function M.command(call)
   elseif path then
     M.files({ path })
   else
-    say.error("this buffer is no file")
+    say.error("this buffer is not a file")
   end
 end
 

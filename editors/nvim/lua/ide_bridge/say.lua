@@ -62,9 +62,11 @@ end
 ---@param problem any
 ---@return string
 function M.sentence(problem)
-  local text = type(problem) == "table" and problem.sentence or tostring(problem)
-  text = text:match("^[^\n]*"):gsub("^Vim%b():", ""):gsub("^Vim:", "")
-  return text
+  if type(problem) == "table" and problem.sentence then
+    return problem.sentence
+  end
+  local line = tostring(problem):match("^[^\n]*")
+  return line:match("Vim%b():(.*)$") or line:match("^.*%.lua:%d+: (.*)$") or line
 end
 
 --- Fail with a sentence that is shown as it is.

@@ -28,7 +28,7 @@ local function make(diff, side)
   api.nvim_buf_set_name(buffer, ("ide-bridge://%s/%d/%s"):format(side, diff.id, name))
   vim.bo[buffer].swapfile = false
   vim.bo[buffer].undofile = false
-  vim.bo[buffer].bufhidden = "hide"
+  vim.bo[buffer].bufhidden = "unload" -- what the user changes there is protected, also with 'hidden'
   vim.b[buffer].ide_bridge_diff = diff.id
   return buffer
 end
@@ -36,14 +36,15 @@ end
 -- As Neovim would read it, so that encoding and line ends are not part of the difference.
 local function read(buffer, path)
   api.nvim_buf_call(buffer, function()
-    vim.cmd("silent noautocmd keepalt read ++edit " .. vim.fn.fnameescape(path))
+    -- Not vim.cmd, which takes a line break in a name for the end of a command.
+    api.nvim_command("silent noautocmd keepalt read ++edit " .. vim.fn.fnameescape(path))
     vim.cmd("silent 1delete _")
   end)
 end
 
 local function detect_type(buffer, path)
   api.nvim_buf_call(buffer, function()
-    pcall(vim.cmd, "silent doautocmd <nomodeline> filetypedetect BufRead " .. vim.fn.fnameescape(path))
+    pcall(api.nvim_command, "silent doautocmd <nomodeline> filetypedetect BufRead " .. vim.fn.fnameescape(path))
   end)
 end
 
@@ -102,37 +103,79 @@ end
 -- -- watching it -----------------------------------------------------------------------------------------------
 
 ---@param diff ide_bridge.Diff
----@param deciders ide_bridge.Deciders
-local function on_write(diff, deciders)
-  if api.nvim_get_current_tabpage() ~= diff.tab then -- by `:wa`, or by what saves all files now and then
-    say.warning("a proposed change is kept only by :w where it is shown, or by :IdeBridgeAccept")
+---@param target string
+local function write_copy(diff, target)
+  if vim.fn.filereadable(target) == 1 and vim.v.cmdbang == 0 then
+    say.error(("%s exists (add ! to override)"):format(target))
     return
   end
-  if deciders.written(diff, vim.v.cmdbang == 1) then
+  local file, problem = io.open(target, "wb")
+  if not file then
+    say.error(problem)
+    return
+  end
+  file:write(buffers.text(diff.right))
+  file:close()
+end
+
+-- Whether this is done by an autocommand and not by the user.
+local function is_automatic()
+  local _, depth = vim.fn.expand("<stack>"):gsub("Autocommands for", "")
+  return depth > 1
+end
+
+-- What writes without the user, such as an autocommand that saves everything, or `:wall` from another tab, decides
+-- nothing: as long as the buffer stays modified, Neovim knows that it was not written.
+---@param diff ide_bridge.Diff
+---@param deciders ide_bridge.Deciders
+---@param target string
+local function on_write(diff, deciders, target)
+  if target ~= api.nvim_buf_get_name(diff.right) then
+    write_copy(diff, target)
+  elseif is_automatic() then
+    return
+  elseif api.nvim_get_current_tabpage() ~= diff.tab then
+    local name = vim.fn.fnamemodify(diff.path, ":.")
+    say.warning(("the diff of %s is not decided by writing everything: go to its tab"):format(name))
+  elseif deciders.written(diff, vim.v.cmdbang == 1) then
     vim.bo[diff.right].modified = false
+  else
+    vim.bo[diff.right].bufhidden = "unload" -- so that `:wq` does not close what it could not write
   end
 end
 
--- `:x` and `ZZ` write only what is modified, but mean "keep" here. Closing asks nothing, as the buffer may hide.
+-- `:x` writes only what is modified, but means "keep" here; so the buffer says that it is while a command is
+-- typed. `:q` asks nothing then, as the buffer may hide. What the user has really changed is protected as in any
+-- buffer.
 ---@param diff ide_bridge.Diff
-local function on_quit(diff)
-  vim.bo[diff.right].modified = true
-  vim.schedule(function()
-    if api.nvim_buf_is_valid(diff.right) then
-      vim.bo[diff.right].modified = false
-    end
-  end)
+local function pretend(diff)
+  local options = vim.bo[diff.right]
+  if not options.modified then
+    diff.pretends = api.nvim_buf_get_changedtick(diff.right)
+    options.bufhidden = "hide"
+    options.modified = true
+  end
 end
 
 ---@param diff ide_bridge.Diff
+local function stop_pretending(diff)
+  if diff.pretends and api.nvim_buf_is_loaded(diff.right) then
+    vim.bo[diff.right].bufhidden = "unload"
+    vim.bo[diff.right].modified = api.nvim_buf_get_changedtick(diff.right) ~= diff.pretends
+  end
+  diff.pretends = nil
+end
+
+-- One side may be gone because its window was closed, or because something else is shown in it.
+---@param diff ide_bridge.Diff
 ---@param deciders ide_bridge.Deciders
-local function on_hidden(diff, deciders, buffer)
-  diff.looked_at = api.nvim_get_current_tabpage() == diff.tab
-  vim.schedule(function()
-    if not api.nvim_buf_is_valid(buffer) or #vim.fn.win_findbuf(buffer) == 0 then
-      deciders.closed(diff)
-    end
-  end)
+local function look_after(diff, deciders)
+  local right = api.nvim_buf_is_valid(diff.right) and #vim.fn.win_findbuf(diff.right) > 0
+  local left = api.nvim_buf_is_valid(diff.left) and #vim.fn.win_findbuf(diff.left) > 0
+  if not right or (not left and not vim.bo[diff.right].modified) then
+    deciders.closed(diff)
+  end
+  diff.looked_at = nil
 end
 
 ---@param diff ide_bridge.Diff
@@ -140,17 +183,25 @@ end
 local function watch(diff, deciders)
   local group = api.nvim_create_augroup("ide_bridge_diff_" .. diff.id, {})
   local function on(event, buffer, callback)
-    api.nvim_create_autocmd(event, { group = group, buffer = buffer, callback = function() callback() end })
+    api.nvim_create_autocmd(event, {
+      group = group,
+      buffer = buffer,
+      callback = function(happened) callback(happened) end, -- what returns true is deleted
+    })
   end
-  on("BufWriteCmd", diff.right, function() on_write(diff, deciders) end)
-  on("QuitPre", diff.right, function() on_quit(diff) end)
+  on("BufWriteCmd", diff.right, function(write) on_write(diff, deciders, write.match) end)
+  on("CmdlineEnter", diff.right, function() pretend(diff) end)
+  on("CmdlineLeave", diff.right, function()
+    vim.schedule(function() stop_pretending(diff) end)
+  end)
+  vim.keymap.set("n", "ZZ", ":wq<CR>", { buffer = diff.right, silent = true, desc = "Keep the proposed change" })
   for _, buffer in ipairs({ diff.left, diff.right }) do
-    on("BufWinLeave", buffer, function() on_hidden(diff, deciders, buffer) end)
+    on("BufWinLeave", buffer, function()
+      diff.looked_at = diff.looked_at or api.nvim_get_current_tabpage() == diff.tab
+      vim.schedule(function() look_after(diff, deciders) end)
+    end)
   end
-  api.nvim_create_autocmd("ExitPre", { -- what is not decided does not hold up `:qa`
-    group = group,
-    callback = function() vim.bo[diff.right].modified = false end,
-  })
+  on("ExitPre", nil, function() stop_pretending(diff) end) -- `:qall` need not be said twice
 end
 
 --- Show a diff in a tab of its own, and look at it.

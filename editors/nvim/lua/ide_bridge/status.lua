@@ -1,6 +1,6 @@
---- What there is to know about the connection, in a status line and in full.
+--- What is known about the bridge: clients, sharing; for the status line, and as a page.
 ---
---- It does not know how it is connected.
+--- It does not know how any of it is learnt but by asking the bridge.
 local diff = require("ide_bridge.diff")
 local events = require("ide_bridge.events")
 local link = require("ide_bridge.link")
@@ -8,46 +8,77 @@ local say = require("ide_bridge.say")
 
 local M = {}
 
-local clients = {} ---@type { name: string, version: string?, pid: integer? }[]
+local MEANING = {
+  full = "selections and the names of open files",
+  path = "only the names of open files",
+  off = "nothing unasked",
+}
+
+---@class ide_bridge.Client
+---@field name string
+---@field version string?
+---@field pid integer?
+---@field folder string?
+
+local clients = {} ---@type ide_bridge.Client[]
 local policy = "full"
+
+---@return ide_bridge.Client[]
+function M.clients()
+  return clients
+end
 
 local function redraw()
   vim.cmd("redrawstatus!")
 end
 
--- -- what the bridge tells -------------------------------------------------------------------------------------
+-- -- what happens ----------------------------------------------------------------------------------------------
 
----@param now table[]
-function M.clients_changed(now)
-  local came, went = #now > #clients, #now < #clients
-  clients = now
-  if came then
-    say.info(("%s is connected"):format(now[#now].name or "a client"))
-  elseif went and #now == 0 then
-    say.info("no client is connected any more")
+-- Those of the first list that are not in the second.
+---@param some ide_bridge.Client[]
+---@param others ide_bridge.Client[]
+---@return string[] names
+local function without(some, others)
+  local known = {}
+  for _, client in ipairs(others) do
+    known[client.pid or client.name] = true
   end
-  if came or went then
-    events.raise(came and "Connected" or "Disconnected", { clients = now })
+  local rest = vim.tbl_filter(function(client) return not known[client.pid or client.name] end, some)
+  return vim.tbl_map(function(client) return client.name end, rest)
+end
+
+---@param now ide_bridge.Client[]
+function M.clients_changed(now)
+  local came, went = without(now, clients), without(clients, now)
+  clients = now
+  if #came > 0 then
+    say.info(table.concat(came, ", ") .. " connected")
+    events.raise("Connected", { clients = now })
+  end
+  if #went > 0 then
+    events.raise("Disconnected", { clients = now })
   end
   redraw()
 end
 
-local function learn_policy()
-  link.request("share", {}, function(found)
-    policy = found
+---@param wanted string?
+---@param callback fun(holds: string)?
+local function ask_policy(wanted, callback)
+  link.request("share", { policy = wanted }, function(holds)
+    policy = holds
     redraw()
+    if callback then
+      callback(holds)
+    end
   end)
 end
 
----@param welcome { port: integer, clients: table[] }  the bridge's answer to `hello`
+---@param welcome { port: integer, pid: integer, clients: ide_bridge.Client[] }  the bridge's answer to `hello`
 function M.began(welcome)
-  clients = welcome.clients or {}
-  learn_policy()
-  events.raise("Started", { clients = clients })
-  if #clients > 0 then
-    events.raise("Connected", { clients = clients })
-  end
-  redraw()
+  clients = {}
+  events.raise("Started", { port = welcome.port, pid = welcome.pid })
+  M.clients_changed(welcome.clients or {})
+  ask_policy()
 end
 
 function M.ended()
@@ -56,38 +87,25 @@ function M.ended()
   redraw()
 end
 
----@return boolean
-function M.connected()
-  return #clients > 0
-end
-
 -- -- the status line -------------------------------------------------------------------------------------------
 
---- Empty when it does not run; then how many clients and diffs there are, and what is not shared.
+--- Empty when it is not attached; else how many clients and diffs there are, and what is not shared.
 ---@return string
 function M.line()
-  if not link.runs() then
+  if not link.ready() then
     return ""
-  elseif not link.ready() then
-    return "IDE …"
   end
-  local parts = { #clients == 0 and "IDE" or #clients == 1 and "IDE ●" or ("IDE ●%d"):format(#clients) }
+  local parts = { #clients == 0 and "bridge" or ("bridge:%d"):format(#clients) }
   if diff.count() > 0 then
     table.insert(parts, diff.count() == 1 and "1 diff" or ("%d diffs"):format(diff.count()))
   end
   if policy ~= "full" then
     table.insert(parts, "sharing " .. policy)
   end
-  return table.concat(parts, ", ")
+  return table.concat(parts, " ")
 end
 
 -- -- sharing ---------------------------------------------------------------------------------------------------
-
-local MEANING = {
-  full = "the selection and the name of its file",
-  path = "the name of the current file, not what is selected",
-  off = "nothing",
-}
 
 ---@param wanted "full"|"path"|"off"|nil
 function M.sharing(wanted)
@@ -96,63 +114,72 @@ function M.sharing(wanted)
     return
   end
   link.when_ready(function()
-    link.request("share", { policy = wanted }, function(holds)
-      policy = holds
-      redraw()
-      local stricter = wanted and holds ~= wanted and " (this workspace does not allow more)" or ""
-      say.info(("sharing %s: clients are told %s unasked%s"):format(holds, MEANING[holds] or "less", stricter))
+    ask_policy(wanted, function(holds)
+      local strict = wanted and wanted ~= holds and ", as this workspace wants it" or ""
+      say.info(("sharing is %s: %s%s"):format(holds, MEANING[holds] or holds, strict))
     end)
   end)
 end
 
--- -- in full ---------------------------------------------------------------------------------------------------
+-- -- the page --------------------------------------------------------------------------------------------------
 
+local function shortened(path)
+  return vim.fn.fnamemodify(path, ":~")
+end
+
+---@param title string
+---@param lines string[]
+---@return string[]
+local function listed(title, lines)
+  if #lines == 0 then
+    return { ("%-12s none"):format(title) }
+  end
+  return vim.list_extend({ title }, vim.tbl_map(function(line) return "  " .. line end, lines))
+end
+
+---@param client ide_bridge.Client
+---@return string
 local function client_line(client)
-  local version = client.version and " " .. client.version or ""
-  local pid = client.pid and (", pid %d"):format(client.pid) or ""
-  local folder = client.folder and " in " .. vim.fn.fnamemodify(client.folder, ":~") or ""
-  return ("  client     %s%s%s%s"):format(client.name, version, pid, folder)
+  local where = client.folder and " in " .. shortened(client.folder) or ""
+  return ("%s %s pid %s%s"):format(client.name or "?", client.version or "", client.pid or "?", where)
 end
 
-local function found_line()
-  local program = require("ide_bridge.command").find()
-  local argv = #program.argv > 0 and table.concat(program.argv, " ") .. " – " or ""
-  return "  command    " .. argv .. program.found
-end
-
-local function bridge_lines(state)
+local function remote(told)
   local lines = {
-    ("  bridge     port %d, pid %d"):format(state.port, state.pid),
-    "  workspace  " .. table.concat(vim.tbl_map(function(folder)
-      return vim.fn.fnamemodify(folder, ":~")
-    end, state.workspaceFolders), ", "),
-    "  sharing    " .. (state.sharing or policy),
+    "Workspace    " .. table.concat(vim.tbl_map(shortened, told.workspaceFolders), ", "),
+    ("Bridge       pid %d, port %d"):format(told.pid, told.port),
+    "Lock         " .. shortened(told.lock or ""),
+    ("Sharing      %s: %s"):format(told.sharing, MEANING[told.sharing] or ""),
   }
-  vim.list_extend(lines, vim.tbl_map(client_line, state.clients))
-  if #state.clients == 0 then
-    table.insert(lines, "  clients    none; :IdeBridgeClaude starts one")
-  end
-  for _, path in ipairs(diff.paths()) do
-    table.insert(lines, "  diff       " .. vim.fn.fnamemodify(path, ":~:."))
-  end
-  return lines
+  vim.list_extend(lines, listed("Clients", vim.tbl_map(client_line, told.clients)))
+  vim.list_extend(lines, listed("Editors", vim.tbl_map(function(editor) return editor.name end, told.editors)))
+  local paths = vim.tbl_map(function(one) return vim.fn.fnamemodify(one.path, ":.") end, told.diffs)
+  return vim.list_extend(lines, listed("Diffs", paths))
 end
 
-local function show(lines)
-  local recent = vim.list_slice(say.recent(), math.max(1, #say.recent() - 4))
-  vim.list_extend(lines, vim.tbl_map(function(sentence) return "  said       " .. sentence end, recent))
-  vim.api.nvim_echo({ { table.concat(lines, "\n") } }, false, {})
+local function everything(state, from_bridge)
+  local program = require("ide_bridge.command").find()
+  local lines = {
+    "ide_bridge: " .. state,
+    "",
+    "Command      " .. (#program.argv > 0 and table.concat(program.argv, " ") or "none"),
+    "Found        " .. program.found,
+  }
+  vim.list_extend(lines, from_bridge)
+  local said = say.recent()
+  return #said > 0 and vim.list_extend(vim.list_extend(lines, { "" }), listed("Messages", said)) or lines
 end
 
 --- :IdeBridgeStatus
 function M.show()
+  local page = require("ide_bridge.page")
   if not link.ready() then
-    local state = link.runs() and "ide_bridge is starting" or "ide_bridge does not run; :IdeBridgeStart starts it"
-    show({ state, found_line() })
+    local state = link.runs() and "starting" or "not started; :IdeBridgeStart starts it"
+    page.show("ide-bridge://status", everything(state, {}))
     return
   end
-  link.request("status", {}, function(state)
-    show(vim.list_extend({ "ide_bridge runs", found_line() }, bridge_lines(state)))
+  link.request("status", {}, function(told)
+    page.show("ide-bridge://status", everything("attached", remote(told)))
   end)
 end
 

@@ -1,35 +1,39 @@
---- Claude Code in a terminal window, connected from the start.
+--- The CLI in a terminal window, connected already; the window comes and goes, the CLI goes on.
 ---
---- It does not know the link: the CLI finds the bridge by what `ide-bridge run` tells it.
+--- It does not know what is said in it.
 local say = require("ide_bridge.say")
 
 local M = {}
 
 local api = vim.api
-local shown ---@type integer?  the terminal's buffer, as long as the CLI runs
+local running ---@type integer?  the terminal's buffer, as long as the CLI runs
 
-local function show(buffer, mods)
+-- On the right, unless the user says where (:botright IdeBridgeClaude).
+local function split(mods, buffer)
   vim.cmd(("%s sbuffer %d"):format(mods ~= "" and mods or "botright vertical", buffer))
   vim.cmd("startinsert")
 end
 
--- The windows are closed, the CLI goes on.
+-- The last window cannot be hidden; it shows something else then.
 local function hide(windows)
   for _, window in ipairs(windows) do
-    if #api.nvim_list_wins() == 1 then
-      say.info("this is the last window; :q leaves Neovim")
-      return
+    local tab = api.nvim_win_get_tabpage(window)
+    if #api.nvim_tabpage_list_wins(tab) > 1 or #api.nvim_list_tabpages() > 1 then
+      api.nvim_win_hide(window)
+    else
+      local other = vim.fn.bufnr("#")
+      vim.cmd(other > 0 and other ~= running and "buffer #" or "enew")
     end
-    api.nvim_win_close(window, false)
   end
 end
 
+-- What went wrong stays to be read.
 local function ended(buffer, code)
-  shown = shown ~= buffer and shown or nil
+  if running == buffer then
+    running = nil
+  end
   if code == 0 and api.nvim_buf_is_valid(buffer) then
     api.nvim_buf_delete(buffer, { force = true })
-  elseif code ~= 0 then
-    say.warning(("the CLI ended with %d; its window shows why"):format(code))
   end
 end
 
@@ -41,14 +45,19 @@ local function run(argv, options)
   return vim.fn.termopen(argv, options)
 end
 
----@param program ide_bridge.Program
 ---@param arguments string[]
 ---@param mods string
-local function start(program, arguments, mods)
-  local argv = vim.list_extend(vim.list_extend({}, program.argv), { "run", "claude" })
+local function start(arguments, mods)
+  local program = require("ide_bridge.command").find()
+  if #program.argv == 0 then
+    say.error(program.found)
+    return
+  end
+  require("ide_bridge.link").start({})
   local buffer = api.nvim_create_buf(false, false)
   vim.bo[buffer].bufhidden = "hide"
-  show(buffer, mods)
+  split(mods, buffer)
+  local argv = vim.list_extend(vim.list_extend({}, program.argv), { "run", "claude" })
   local job = run(vim.list_extend(argv, arguments), {
     env = next(program.env) and program.env or nil,
     on_exit = function(_, code) vim.schedule(function() ended(buffer, code) end) end,
@@ -58,27 +67,22 @@ local function start(program, arguments, mods)
     say.error(("%s cannot be started"):format(argv[1]))
     return
   end
-  shown = buffer
+  running = buffer
 end
 
 --- Start the CLI, or show its window, or hide it.
 ---@param arguments string[]  for the CLI when it is started
 ---@param mods string         where the window opens: `:vertical`, `:tab` and the like
 function M.toggle(arguments, mods)
-  if shown and api.nvim_buf_is_valid(shown) then
-    local windows = vim.fn.win_findbuf(shown)
-    if #arguments > 0 then
-      say.warning("the CLI runs already; what was given for it is not used")
-    end
-    if #windows > 0 then
-      hide(windows)
-    else
-      show(shown, mods)
-    end
-    return
+  if not running or not api.nvim_buf_is_valid(running) then
+    start(arguments, mods)
+  elseif #arguments > 0 then
+    say.error("Claude runs already, and cannot get other arguments now")
+  elseif #vim.fn.win_findbuf(running) > 0 then
+    hide(vim.fn.win_findbuf(running))
+  else
+    split(mods, running)
   end
-  local link = require("ide_bridge.link")
-  link.when_ready(function() start(require("ide_bridge.command").find(), arguments, mods) end)
 end
 
 return M

@@ -26,8 +26,8 @@ end
 ---@return integer buffer
 local function loaded(path)
   local buffer = buffers.of(path) or vim.fn.bufadd(path)
-  without_questions(function() vim.fn.bufload(buffer) end)
   vim.bo[buffer].buflisted = true
+  without_questions(function() vim.fn.bufload(buffer) end)
   return buffer
 end
 

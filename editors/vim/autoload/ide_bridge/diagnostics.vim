@@ -90,7 +90,7 @@ enddef
 
 def FromCoc(): list<list<any>>
   const names = {Error: 'error', Warning: 'warning', Information: 'info', Hint: 'hint'}
-  const listed: list<dict<any>> = call('CocAction', ['diagnosticList'])
+  const listed: list<dict<any>> = call('g:CocAction', ['diagnosticList'])
   return listed->mapnew((_, item) => Ranged(item.file, {
     range: item.location.range, message: item.message, source: item->get('source', ''), code: item->get('code', ''),
     severity: SEVERITIES->index(names->get(item.severity, 'error')) + 1,

@@ -52,7 +52,7 @@ def Described(mentions: list<dict<any>>): string
     : $'{name} lines {one.startLine + 1} to {one.endLine + 1}'
   const buffer = buffers.BufferOf(one.path)
   const unsaved = buffer > 0 && getbufvar(buffer, '&modified') ? ' (its unsaved changes are not on disk)' : ''
-  return (empty(status.Clients()) ? $'{what} waits for a client' : $'sent {what}') .. unsaved
+  return (empty(status.Clients()) ? $'no client is there yet to get {what}' : $'sent {what}') .. unsaved
 enddef
 
 # -- file browsers: the files of some lines, by 'filetype' ------------------------------------------------------------

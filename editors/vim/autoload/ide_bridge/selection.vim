@@ -13,7 +13,7 @@ var last: dict<any> = {}
 
 # The selection now; null when no file has been looked at.
 export def Current(): any
-  Look()
+  Report()
   return empty(last) ? null : last
 enddef
 
