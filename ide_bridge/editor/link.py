@@ -323,9 +323,9 @@ class LinkEditor(Editor):
         """The user has decided."""
         contents = params.contents
         if self._parcels is not None:
-            self._parcels.discard(params.diff)
             if params.contents_file is not None:
                 contents = self._parcels.receive(params.contents_file)
+            self._parcels.discard(params.diff)
         self._report(DiffDecided(params.diff, params.decision, contents))
 
     def leave(self) -> None:

@@ -34,7 +34,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
             yield Stage(person, subject, host, folder)
 
 
-# -- :IdeBridgeSend --------------------------------------------------------------------------------------------------
+# -- :IdeBridgeSend -----------------------------------------------------------------------------------------------
 
 
 async def test_named_files_are_sent(stage: Stage) -> None:
@@ -82,7 +82,7 @@ async def test_files_in_netrw_are_sent(stage: Stage, style: int) -> None:
     await stage.mentions("one.txt", "two.txt")
 
 
-# -- what is shown -----------------------------------------------------------------------------------------------------
+# -- what is shown ------------------------------------------------------------------------------------------------
 
 
 async def test_status_tells_what_is_so(stage: Stage) -> None:

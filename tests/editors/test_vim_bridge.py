@@ -142,6 +142,32 @@ async def test_an_error_in_answer_to_hello_is_shown_as_it_is(home: Home, tmp_pat
         assert await person.expr("ide_bridge#statusline()") == ""
 
 
+async def test_sending_starts_what_it_needs(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "story.txt"
+    path.write_text(NOW, encoding="utf-8")
+    with BridgeProcess(tmp_path, home.environment) as bridge:
+        token = Path(bridge.ready["token_file"]).read_text(encoding="ascii")
+        async with connect(bridge.ready["port"], token) as client:
+            await client.introduce()
+            async with vim(tmp_path, home.environment, COMMAND, start=False) as person:
+                await person.open(str(path))
+                await person.mention()
+                assert (await client.notification("at_mentioned"))["filePath"] == str(path)
+
+
+async def test_stopping_and_starting_again(home: Home, tmp_path: Path) -> None:
+    with BridgeProcess(tmp_path, home.environment):
+        async with vim(tmp_path, home.environment, COMMAND) as person:
+            for _ in range(3):
+                await person.keys(":IdeBridgeStop\r")
+                assert await person.expr("ide_bridge#statusline()") == ""
+                assert await person.expr("exists('#ide_bridge#BufEnter')") == 0
+                await person.keys(":IdeBridgeStart\r")
+                await person.until("ide_bridge#statusline() != ''")
+            vim_itself = psutil.Process(person.pid)
+            await eventually(lambda: len(vim_itself.children()) == 1)
+
+
 async def test_it_starts_with_vim_if_the_user_says_so(home: Home, tmp_path: Path) -> None:
     with BridgeProcess(tmp_path, home.environment):
         wishes = ["let g:ide_bridge_auto_start = 1", "let g:ide_bridge_mappings = 1", "let g:mapleader = ','"]

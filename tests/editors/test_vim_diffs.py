@@ -214,3 +214,24 @@ async def test_users_are_told(stage: Stage) -> None:
     opened = {"diff": number, "path": stage.path}
     assert await stage.person.expr("g:told") == [opened, {**opened, "decision": "rejected"}]
     assert await stage.person.expr("exists('g:ide_bridge_event')") == 0
+
+
+async def test_it_comes_to_a_terminal_and_goes_back_to_it(stage: Stage) -> None:
+    await stage.person.keys(":terminal cat\r")
+    assert await stage.person.expr("mode()") == "t"
+    await stage.person.reject(await stage.show())
+    await stage.person.until("&buftype ==# 'terminal' && mode() ==# 't'")
+
+
+async def test_it_is_a_side_by_side_diff_of_its_own(stage: Stage) -> None:
+    await stage.person.keys(":set number list winfixheight\r:terminal\r")
+    await stage.show("".join(f"{line}\n" for line in range(100)))
+    windows = "getwininfo()->filter({_, one -> one.tabnr == tabpagenr()})"
+    assert await stage.person.expr(f"{windows}->map({{_, one -> one.height}})->uniq()->len()") == 1
+    assert await stage.person.expr("[winnr('$'), winlayout()[0], &number, &winfixheight, &modified]") == [
+        2,
+        "row",
+        1,
+        0,
+        1,
+    ]

@@ -51,6 +51,17 @@ async def test_reloading_keeps_undo_folds_and_cursor(stage: Stage) -> None:
     assert await stage.person.expr("[getline(31), &modified]") == ["line 30", 1]
 
 
+async def test_every_window_of_a_reloaded_file_stays_where_it_was(stage: Stage) -> None:
+    path = stage.subject.file("long.txt", LINES)
+    await stage.person.open(path)
+    await stage.person.keys("30G:split\r10G:tab split\r35G:tabprevious\r")
+    lines = "getwininfo()->map({_, one -> [one.topline, line('.', one.winid)]})"
+    before = await stage.person.expr(lines)
+    await stage.client_writes(path, LINES.replace("line 3\n", "line three\n"))
+    assert await stage.person.expr("getline(4)") == "line three"
+    assert await stage.person.expr(lines) == before
+
+
 @pytest.mark.parametrize("own", ["", "set autoread", "setlocal noautoread", "setlocal autoread"])
 async def test_reloading_leaves_autoread_alone(stage: Stage, own: str) -> None:
     path = stage.subject.file()

@@ -73,7 +73,10 @@ end
 local function check_time(buffer)
   local asked = api.nvim_create_autocmd("FileChangedShell", {
     buffer = buffer,
-    callback = function() vim.v.fcs_choice = "" end,
+    callback = function()
+      vim.v.fcs_choice = ""
+      M.noticed(buffer)
+    end,
   })
   local fine, problem = pcall(vim.cmd, "silent checktime " .. buffer)
   api.nvim_del_autocmd(asked)
@@ -117,9 +120,18 @@ end
 
 -- -- loading again ---------------------------------------------------------------------------------------------
 
+-- Neovim asks (W13) about a file that was not there when it was opened.
+local function was_not_there(buffer)
+  return vim.deep_equal(api.nvim_buf_get_lines(buffer, 0, 2, false), { "" })
+end
+
 -- As 'autoread' does it: undo, cursor, marks and folds stay. The user's own setting is left as it is.
 local function read_again(buffer)
   api.nvim_buf_call(buffer, function()
+    if was_not_there(buffer) then
+      vim.cmd("silent keepalt edit")
+      return
+    end
     local before = vim.trim(vim.fn.execute("setlocal autoread?"))
     vim.cmd("setlocal autoread")
     local fine, problem = pcall(vim.cmd, "silent checktime " .. buffer)

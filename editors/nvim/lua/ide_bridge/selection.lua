@@ -129,7 +129,6 @@ end
 local function look()
   local path = buffers.path(api.nvim_get_current_buf())
   if not path then
-    last = not buffers.unnamed() and last or nil
     return false
   end
   local now = selected()
@@ -139,11 +138,11 @@ local function look()
   return changed
 end
 
---- The selection now; none when no file has been looked at.
+--- The selection now; none when no file has been looked at, or a buffer is that has no name yet.
 ---@return ide_bridge.Selection?
 function M.current()
   look()
-  return last
+  return not buffers.unnamed() and last or nil
 end
 
 --- The buffer looked at, or the last one that is a file.

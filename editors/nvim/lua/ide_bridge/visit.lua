@@ -10,12 +10,13 @@ local M = {}
 
 local api = vim.api
 
--- Another Neovim may have the file open; then it is opened read-only, as "(O)pen Read-Only" would.
-local function without_questions(action)
+-- Another Neovim may have the file open; then it is opened read-only, as "(O)pen Read-Only" would. `:edit` lets an
+-- autocommand say so, bufload() does not.
+local function load(buffer)
   local asked = api.nvim_create_autocmd("SwapExists", {
     callback = function() vim.v.swapchoice = "o" end,
   })
-  local fine, problem = pcall(action)
+  local fine, problem = pcall(api.nvim_buf_call, buffer, function() vim.cmd("silent keepalt edit") end)
   api.nvim_del_autocmd(asked)
   if not fine then
     error(problem, 0)
@@ -27,7 +28,9 @@ end
 local function loaded(path)
   local buffer = buffers.of(path) or vim.fn.bufadd(path)
   vim.bo[buffer].buflisted = true
-  without_questions(function() vim.fn.bufload(buffer) end)
+  if not api.nvim_buf_is_loaded(buffer) then
+    load(buffer)
+  end
   return buffer
 end
 
