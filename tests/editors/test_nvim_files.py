@@ -106,7 +106,7 @@ async def test_a_file_that_changed_is_not_saved_over(stage: Stage) -> None:
         with pytest.raises(Refused, match="has changed on disk"):
             await settled(stage.subject.editor.save_file(path))
         assert stage.subject.on_disk(path) == text
-    await stage.person.keys(":w!\r")
+    await stage.person.keys(":e!\rAmine\x1b")
     assert await settled(stage.subject.editor.save_file(path)) is True
 
 

@@ -124,6 +124,7 @@ async def test_the_status_line_and_the_users_autocommands(stage: Stage) -> None:
 async def test_messages_never_ask_for_enter(stage: Stage) -> None:
     for level in ("info", "warning", "error"):
         stage.host.notify("message", {"level": level, "text": f"{level}\n" + "日本 long " * 60})
+    await stage.host.connection.told()
     await stage.subject.open_files()
     assert await stage.person.expr("mode()") == "n"
     await stage.person.keys(":set columns=40\r:IdeBridgeStatus\r")

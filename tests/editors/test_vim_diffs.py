@@ -106,7 +106,7 @@ async def test_quitting_rejects_without_being_asked_twice(stage: Stage) -> None:
 
 async def test_what_writes_everything_decides_nothing(stage: Stage) -> None:
     await stage.show()
-    await stage.person.ex("autocmd FocusLost * silent! wall")
+    await stage.person.ex("autocmd FocusLost * ++nested silent! wall")
     await stage.person.ex("doautocmd FocusLost")
     await stage.undecided()
     await stage.person.keys(":tabprevious\r:wa\r")
@@ -155,8 +155,10 @@ async def test_unsaved_changes_are_kept_from_being_lost(stage: Stage) -> None:
     assert "has unsaved changes" in await stage.person.messages()
     assert await stage.person.expr("getbufline(winbufnr(1), 1, 1)") == ["unsaved one"]
     for keys in (":w\r", ":wq\r", ":IdeBridgeAccept\r"):
+        await stage.person.ex("messages clear")
         await stage.person.keys(keys)
         await stage.undecided()
+        assert '"do" takes them over' in await stage.person.messages()
     await stage.person.keys("ggdo:w!\r")
     assert (await stage.decided()).contents == "unsaved " + AFTER.replace("2", "two")
     assert await stage.subject.read_buffer(stage.path) == text

@@ -25,9 +25,12 @@ class Stage(NamedTuple):
     host: Host
     folder: Path
 
-    async def client_writes(self, path: str, text: str) -> None:
-        Path(path).write_text(text, encoding="utf-8")
+    async def client_writes(self, path: str, text: str | None) -> None:
+        """A client has written a file; what it wrote, unless it is there already."""
+        if text is not None:
+            Path(path).write_text(text, encoding="utf-8")
         self.host.notify("fileChanged", {"path": path})
+        await self.host.connection.told()
         await self.subject.open_files()
 
 
@@ -60,6 +63,16 @@ async def test_every_window_of_a_reloaded_file_stays_where_it_was(stage: Stage) 
     await stage.client_writes(path, LINES.replace("line 3\n", "line three\n"))
     assert await stage.person.expr("getline(4)") == "line three"
     assert await stage.person.expr(lines) == before
+
+
+async def test_reloading_sees_what_is_as_long_and_as_old(stage: Stage) -> None:
+    path = stage.subject.file("short.txt", "aaa\n")
+    await stage.person.open(path)
+    times = Path(path).stat()
+    Path(path).write_text("bbb\n", encoding="utf-8")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    await stage.client_writes(path, None)
+    assert await stage.person.expr("[getline(1), &modified]") == ["bbb", 0]
 
 
 @pytest.mark.parametrize("own", ["", "set autoread", "setlocal noautoread", "setlocal autoread"])

@@ -52,7 +52,7 @@ def test_the_manual_tells_every_command_option_and_event(tmp_path: Path) -> None
     assert run_vim(f"helptags {tmp_path}") == ""
     tags = {line.split("\t")[0] for line in (tmp_path / "tags").read_text(encoding="utf-8").splitlines()}
     scripts = "".join((PLUGIN / path).read_text(encoding="utf-8") for path in SCRIPTS)
-    commands = {f":{name}" for name in re.findall(r"^command!.* (IdeBridge\w+) call", scripts, re.MULTILINE)}
+    commands = {f":{name}" for name in re.findall(r" (IdeBridge\w+) call ", scripts)}
     options = set(re.findall(r"\bg:ide_bridge_\w+", scripts))
     assert len(commands) == 8
     assert commands | options <= tags

@@ -17,6 +17,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ide_bridge.conform.host import Host
 from ide_bridge.conform.stages import Offer
 from ide_bridge.conform.subject import Subject
@@ -290,11 +292,13 @@ class NvimPerson:
         assert done, f"{value}\nin {text}"
         return value
 
-    def end(self) -> None:
-        """Whatever Neovim is doing, it is over."""
+    async def end(self) -> None:
+        """Whatever Neovim is doing, it is over, also for the programs it has started."""
         if self.process.poll() is None:
+            children = psutil.Process(self.pid).children(recursive=True)
             self.process.kill()
             self.process.wait(PATIENCE)
+            await _all_gone(children)
         if self._connected.done():
             self._connected.result()[1].close()
         else:
@@ -333,7 +337,7 @@ async def nvim(
             await person.until("v:lua.require'ide_bridge'.statusline() != ''")
         yield person
     finally:
-        person.end()
+        await person.end()
         server.close()
 
 
@@ -354,6 +358,21 @@ async def linked(
         subject = Subject(editor, person, folder, host)
         ends.push_async_callback(subject.close)
         yield person, subject, host
+
+
+async def _all_gone(processes: Sequence[psutil.Process]) -> None:
+    """Wait for processes that end by themselves, as what reads from a dead Neovim does."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while not all(_is_gone(process) for process in processes):
+        assert asyncio.get_running_loop().time() < deadline, f"still there: {processes}"
+        await asyncio.sleep(POLL)
+
+
+def _is_gone(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE  # perhaps nobody has buried it yet
+    except psutil.NoSuchProcess:
+        return True
 
 
 async def _meet(offer: Offer) -> tuple[Host, LinkEditor]:

@@ -8,8 +8,8 @@ let g:loaded_ide_bridge = 1
 
 if has('nvim') || !has('vim9script') || v:version < 900 || !has('channel') || !has('job') || !has('timers')
   " Said when it is used, not at every start of an editor that cannot use it.
-  command! -bar -nargs=* IdeBridgeStart
-        \ echohl ErrorMsg | echo 'ide_bridge needs Vim 9.0 with +channel, +job and +timers (Neovim: editors/nvim)' | echohl None
+  command! -bar -nargs=* IdeBridgeStart echohl ErrorMsg
+        \ | echo 'ide_bridge needs Vim 9.0 with +channel, +job and +timers (Neovim: editors/nvim)' | echohl None
   finish
 endif
 
@@ -19,8 +19,10 @@ command! -bar IdeBridgeStatus call ide_bridge#status()
 command! -nargs=* -range=0 -complete=file IdeBridgeSend call ide_bridge#send(<range>, <line1>, <line2>, [<f-args>])
 command! -bar -bang IdeBridgeAccept call ide_bridge#accept(<bang>0)
 command! -bar IdeBridgeReject call ide_bridge#reject()
-command! -bar -nargs=? -complete=custom,ide_bridge#complete_sharing IdeBridgeSharing call ide_bridge#sharing(<q-args>)
-command! -nargs=* -complete=custom,ide_bridge#complete_claude IdeBridgeClaude call ide_bridge#claude(<q-mods>, [<f-args>])
+command! -bar -nargs=? -complete=custom,ide_bridge#complete_sharing
+      \ IdeBridgeSharing call ide_bridge#sharing(<q-args>)
+command! -nargs=* -complete=custom,ide_bridge#complete_claude
+      \ IdeBridgeClaude call ide_bridge#claude(<q-mods>, [<f-args>])
 
 nnoremap <silent> <Plug>(ide-bridge-send) :<C-U>IdeBridgeSend<CR>
 xnoremap <silent> <Plug>(ide-bridge-send) :IdeBridgeSend<CR>

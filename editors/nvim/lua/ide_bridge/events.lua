@@ -67,15 +67,32 @@ local function on_saved(event)
   end
 end
 
-local function on_left_visual()
-  -- Once the command is over: it may have gone to a terminal, and what was selected is then what the user wants
-  -- to talk about.
-  vim.schedule(selection.report)
+-- Once the command is over: it may pass through a file on its way to a terminal, and what was selected before is
+-- then what the user wants to talk about.
+local function later(callback)
+  return function()
+    vim.schedule(function()
+      if group then
+        callback()
+      end
+    end)
+  end
 end
 
-local function on(names, callback)
+local report_later = later(selection.report)
+
+local function on_moved()
+  if selection.selecting() then
+    selection.report()
+  else
+    report_later()
+  end
+end
+
+local function on(names, callback, pattern)
   api.nvim_create_autocmd(names, {
     group = group,
+    pattern = pattern,
     -- A callback that returns true would delete its autocommand.
     callback = function(event) callback(event) end,
   })
@@ -87,13 +104,9 @@ function M.start()
   for _, buffer in ipairs(api.nvim_list_bufs()) do
     opened[buffer] = vim.bo[buffer].buflisted and buffers.path(buffer) or nil
   end
-  on({ "CursorMoved", "CursorMovedI", "TextChanged", "TextChangedI" }, selection.report)
-  api.nvim_create_autocmd("ModeChanged", {
-    group = group,
-    pattern = "*:[vV\22sS\19ni]*", -- nothing to tell when only the command line is entered, as from Visual mode
-    callback = on_left_visual,
-  })
-  on({ "BufEnter", "WinEnter" }, on_enter)
+  on({ "CursorMoved", "CursorMovedI", "TextChanged", "TextChangedI" }, on_moved)
+  on("ModeChanged", on_moved, "*:[vV\22sS\19ni]*") -- nothing to tell when only the command line is entered
+  on({ "BufEnter", "WinEnter" }, later(on_enter))
   on("FocusGained", tell_focused)
   on({ "BufReadPost", "BufNewFile", "BufFilePost" }, on_read)
   on({ "BufDelete", "BufWipeout" }, on_closed)

@@ -108,6 +108,12 @@ local function block(lines, first, final)
   return described(lines, pieces, { first, start }, { final, stop })
 end
 
+--- Whether the user is selecting something now.
+---@return boolean
+function M.selecting()
+  return KINDS[vim.fn.mode()] ~= nil
+end
+
 local function selected()
   local kind = KINDS[vim.fn.mode()]
   if not kind then

@@ -8,7 +8,8 @@ export const INSTALL = 'install it with "uv tool install ide-bridge" or "pipx in
 # The folder editors/vim, its links resolved: an installed plug-in is often a link to it.
 const HERE = resolve(expand('<sfile>:p'))->fnamemodify(':h:h:h')
 
-# `argv` is empty when there is none; `found` says in words how it was found, or why it was not. `env` is for job_start().
+# `argv` is empty when there is none; `found` says in words how it was found, or why it was not; `env` is what it
+# needs in its environment.
 export def Find(): dict<any>
   if exists('g:ide_bridge_command')
     return Chosen(type(g:ide_bridge_command) == v:t_list ? g:ide_bridge_command : [g:ide_bridge_command])

@@ -9,6 +9,7 @@ import autoload 'ide_bridge/buffers.vim'
 import autoload 'ide_bridge/link.vim'
 
 const SEVERITIES = ['error', 'warning', 'info', 'hint']
+const VIM_LSP = 'lsp#internal#diagnostics#state#_get_all_diagnostics_grouped_by_uri_and_server'
 const BY_TYPE = {E: 'error', W: 'warning', I: 'info', N: 'hint'}
 # Lists that come from a search have nothing wrong in them.
 const SEARCH = '\c\<l\?\%(vim\|help\|git\)\?grep\|\<\%(ack\|ag\|rg\)\>'
@@ -21,7 +22,7 @@ export def Sources(): list<string>
   const known = {
     ALE: exists('g:ale_buffer_info') == 1,
     'coc.nvim': exists('g:coc_service_initialized') && g:coc_service_initialized,
-    'vim-lsp': exists('*lsp#internal#diagnostics#state#_get_all_diagnostics_grouped_by_uri_and_server') == 1,
+    'vim-lsp': exists('*' .. VIM_LSP) == 1,
     'yegappan/lsp': exists('*lsp#diag#GetDiagsForBuf') == 1,
   }
   const there = known->keys()->filter((_, name) => known[name])->sort()
@@ -53,7 +54,8 @@ enddef
 # Whether a checker is at work on what it shows, so that its problems are those of an older text.
 def Checking(path: string): bool
   const buffer = buffers.BufferOf(path)
-  return buffer > 0 && exists('*ale#engine#IsCheckingBuffer') == 1 && call('ale#engine#IsCheckingBuffer', [buffer]) == 1
+  const ale = 'ale#engine#IsCheckingBuffer'
+  return buffer > 0 && exists('*' .. ale) == 1 && call(ale, [buffer]) == 1
 enddef
 
 def Gather(): dict<list<dict<any>>>
@@ -72,7 +74,7 @@ def Gather(): dict<list<dict<any>>>
   return found
 enddef
 
-# -- the plug-ins ---------------------------------------------------------------------------------------------------
+# -- the plug-ins ---------------------------------------------------------------------------------------------
 
 def FromAle(): list<list<any>>
   var found: list<list<any>> = []
@@ -92,14 +94,15 @@ def FromCoc(): list<list<any>>
   const names = {Error: 'error', Warning: 'warning', Information: 'info', Hint: 'hint'}
   const listed: list<dict<any>> = call('g:CocAction', ['diagnosticList'])
   return listed->mapnew((_, item) => Ranged(item.file, {
-    range: item.location.range, message: item.message, source: item->get('source', ''), code: item->get('code', ''),
+    range: item.location.range, message: item.message,
+    source: item->get('source', ''), code: item->get('code', ''),
     severity: SEVERITIES->index(names->get(item.severity, 'error')) + 1,
   }))
 enddef
 
 def FromVimLsp(): list<list<any>>
   var found: list<list<any>> = []
-  const by_uri: dict<dict<any>> = call('lsp#internal#diagnostics#state#_get_all_diagnostics_grouped_by_uri_and_server', [])
+  const by_uri: dict<dict<any>> = call(VIM_LSP, [])
   for [uri, servers] in items(by_uri)
     const path = call('lsp#utils#uri_to_path', [uri])
     for answer in values(servers)
@@ -136,12 +139,13 @@ def FromServer(buffer: number, place: dict<any>): dict<any>
   return {line: place.line, column: buffers.FromUtf16(buffers.LineOf(buffer, place.line + 1), place.character)}
 enddef
 
-# -- the lists ------------------------------------------------------------------------------------------------------
+# -- the lists ------------------------------------------------------------------------------------------------
 
 def FromLists(): list<list<any>>
   var seen: dict<bool> = {}
   var found: list<list<any>> = []
-  const lists = [getqflist({items: 0, title: 0})] + getwininfo()->mapnew((_, info) => getloclist(info.winid, {items: 0, title: 0}))
+  const what = {items: 0, title: 0}
+  const lists = [getqflist(what)] + getwininfo()->mapnew((_, info) => getloclist(info.winid, what))
   for one in lists
     const searched = one->get('title', '') =~# SEARCH
     for item in one->get('items', [])
@@ -158,7 +162,7 @@ def FromLists(): list<list<any>>
   return found
 enddef
 
-# -- one entry, as lists and ALE have it: lines and columns from 1, columns in bytes ----------------------------------
+# -- one entry, as lists and ALE have it: lines and columns from 1, columns in bytes --------------------------
 
 def Entry(buffer: number, item: dict<any>, details: dict<any>): list<any>
   const first = max([item.lnum, 1])
@@ -191,5 +195,6 @@ def InLine(line: string, bytes: number): number
 enddef
 
 def Details(details: dict<any>): dict<any>
-  return details->mapnew((_, value) => type(value) == v:t_string ? value : string(value))->filter((_, value) => value != '')
+  const texts = details->mapnew((_, value) => type(value) == v:t_string ? value : string(value))
+  return texts->copy()->filter((_, value) => value != '')
 enddef

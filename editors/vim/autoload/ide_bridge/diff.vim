@@ -1,8 +1,8 @@
 vim9script
 # Diffs: a change that a client proposes, in a tab of its own, until the user decides.
 #
-# On the left is the file as it is, which cannot be changed there; on the right the proposed text. Writing the right
-# side keeps it as it is then, closing it rejects it. The file itself is never written: the client does that.
+# On the left is the file as it is, which cannot be changed there; on the right the proposed text. Writing the
+# right side keeps it as it is then, closing it rejects it. The file is never written here: the client does that.
 #
 # It does not know clients.
 
@@ -12,8 +12,8 @@ import autoload 'ide_bridge/idle.vim'
 import autoload 'ide_bridge/link.vim'
 import autoload 'ide_bridge/say.vim'
 
-# By number: path, contents (as proposed), left and right (buffers), tick (of the right one when shown), before (the
-# window the user came from), unsaved. One that waits to be shown has no buffers yet.
+# By number: path, contents (as proposed), left and right (buffers), tick (of the right one when shown), before
+# (the window the user came from), unsaved. One that waits to be shown has no buffers yet.
 var diffs: dict<dict<any>> = {}
 
 export def Count(): number
@@ -59,7 +59,7 @@ export def RejectAll()
   endfor
 enddef
 
-# -- the commands -------------------------------------------------------------------------------------------------
+# -- the commands ---------------------------------------------------------------------------------------------
 
 export def Accept(force: bool)
   const id = Meant()
@@ -87,18 +87,18 @@ def Meant(): number
   if len(diffs) == 1
     return diffs->values()[0].id
   endif
-  say.Error(empty(diffs) ? 'there is no diff to decide' : 'several diffs are open: go to the tab of the one you mean')
+  say.Error(empty(diffs) ? 'there is no diff to decide' : 'several diffs are open: go to the tab of the one')
   return 0
 enddef
 
-# -- deciding -----------------------------------------------------------------------------------------------------
+# -- deciding -------------------------------------------------------------------------------------------------
 
 # Whether it was kept: what the user has not saved in the file's own buffer is lost only if he says so.
 def Keep(id: number, force: bool): bool
   const diff = diffs[id]
   const own = buffers.BufferOf(diff.path)
   if !force && own > 0 && getbufvar(own, '&modified') && !Contains(diff, own)
-    say.Error($'{Name(diff.path)} has unsaved changes (left side) that are not in this text: "do" takes them over, :w! keeps it all the same')
+    say.Error($'{Name(diff.path)} has unsaved changes, on the left: "do" takes them over, :w! keeps this text')
     return false
   endif
   Decide(id, 'kept')
@@ -128,7 +128,7 @@ def Final(diff: dict<any>): string
   return same ? diff.contents : buffers.Text(diff.right)
 enddef
 
-# -- a text and its line ends -------------------------------------------------------------------------------------
+# -- a text and its line ends ---------------------------------------------------------------------------------
 
 def Format(contents: string): string
   return contents =~# '\r\n' && contents !~# '\%(^\|[^\r]\)\n\|\r$' ? 'dos' : 'unix'
@@ -144,7 +144,7 @@ def EndsLine(contents: string): bool
   return contents == '' || contents[-1 :] ==# "\n"
 enddef
 
-# -- showing ------------------------------------------------------------------------------------------------------
+# -- showing --------------------------------------------------------------------------------------------------
 
 def Open(diff: dict<any>)
   diff.before = win_getid()
@@ -233,13 +233,13 @@ enddef
 
 def Explain(diff: dict<any>)
   if diff.unsaved
-    say.Warning($'{Name(diff.path)} has unsaved changes: they are on the left, and not in the proposed text on the right')
+    say.Warning($'{Name(diff.path)} has unsaved changes, on the left; the text on the right is without them')
   else
     say.Info($'{Name(diff.path)}: :w keeps the right side, :q rejects it')
   endif
 enddef
 
-# -- watching the windows -----------------------------------------------------------------------------------------
+# -- watching the windows -------------------------------------------------------------------------------------
 
 def Watch(diff: dict<any>)
   const [id, left, right] = [diff.id, diff.left, diff.right]
@@ -253,8 +253,8 @@ def Watch(diff: dict<any>)
   augroup END
 enddef
 
-# The user writes the proposed text. What writes without him, such as an autocommand that saves everything, or :wall
-# from another tab, decides nothing: as long as the buffer stays modified, Vim knows that it was not written.
+# The user writes the proposed text. What writes without him, such as an autocommand that saves everything, or
+# :wall from another tab, decides nothing: as long as the buffer stays modified, Vim knows it was not written.
 def Written(id: number, target: string)
   if !diffs->has_key(id) || expand('<stack>')->split('Autocommands for', true)->len() > 2
     return

@@ -41,7 +41,7 @@ export def Read(path: string): any
   return {text: buffers.Text(buffer), dirty: getbufvar(buffer, '&modified') ? true : false}
 enddef
 
-# -- opening ----------------------------------------------------------------------------------------------------
+# -- opening --------------------------------------------------------------------------------------------------
 
 # Opens a file, in view when `focus`; `start` and `end` are empty or positions.
 export def Visit(path: string, start: dict<any>, end: dict<any>, focus: bool)
@@ -60,7 +60,9 @@ enddef
 
 # Another Vim may have the file open; then it is opened read-only, as "(O)pen Read-Only" would.
 def WithoutQuestions(Action: func())
-  autocmd_add([{group: 'ide_bridge_swap', event: 'SwapExists', pattern: '*', cmd: "v:swapchoice = 'o'", replace: true}])
+  autocmd_add([{
+    group: 'ide_bridge_swap', event: 'SwapExists', pattern: '*', replace: true, cmd: "v:swapchoice = 'o'",
+  }])
   try
     Action()
   finally
@@ -86,7 +88,8 @@ enddef
 
 # A window for files: this one, the last one, any in this tab, else a new one. Never one of a diff of ours.
 def MakeRoom(buffer: number)
-  const candidates = [win_getid(), win_getid(winnr('#'))] + range(1, winnr('$'))->map((_, number) => win_getid(number))
+  const numbers = [winnr(), winnr('#')] + range(1, winnr('$'))
+  const candidates = numbers->mapnew((_, number) => win_getid(number))
   const rooms = candidates->copy()->filter((_, window) => window != 0 && Room(window))
   if empty(rooms)
     if InDiff()
@@ -103,7 +106,7 @@ enddef
 def Room(window: number): bool
   const buffer = winbufnr(window)
   const free = !getbufvar(buffer, '&modified') || &hidden || len(win_findbuf(buffer)) > 1
-  return win_gettype(window) == '' && getbufvar(buffer, '&buftype') == '' && free && !getwinvar(window, '&previewwindow')
+  return free && win_gettype(window) == '' && getbufvar(buffer, '&buftype') == ''
 enddef
 
 def InDiff(): bool
@@ -131,7 +134,7 @@ def Go(place: dict<any>)
   cursor(number, buffers.Bytes(getline(number), place.column) + 1)
 enddef
 
-# -- saving and closing -----------------------------------------------------------------------------------------
+# -- saving and closing ---------------------------------------------------------------------------------------
 
 export def Save(path: string): bool
   const buffer = buffers.BufferOf(path)
@@ -176,7 +179,7 @@ def In(buffer: number, command: string): string
   return printed
 enddef
 
-# -- loading again ----------------------------------------------------------------------------------------------
+# -- loading again --------------------------------------------------------------------------------------------
 
 # A client has written the file: show what is in it now, but never instead of what the user has not saved.
 export def Reload(path: string)
@@ -185,18 +188,34 @@ export def Reload(path: string)
     return
   endif
   if getbufvar(buffer, '&modified')
-    Agreed(buffer)
+    const known = conflicts->get(buffer, 0)
     CheckTime(buffer)
-    if conflicts->has_key(buffer)
-      say.Warning($'{fnamemodify(path, ":.")} changed on disk under your unsaved changes: :w writes yours over it, :e! takes the new text')
+    if conflicts->get(buffer, 0) > known
+      const name = fnamemodify(path, ':.')
+      say.Warning($'{name} changed on disk under your unsaved changes: :w writes yours, :e! takes the new text')
     endif
-  elseif getbufline(buffer, 1, 2) ==# ['']
-    WithoutQuestions(() => {
-      In(buffer, 'silent keepalt edit')  # :checktime asks (W13) about a file that was not there
-    })
   else
-    ReadAgain(buffer)
+    Refresh(buffer, path)
   endif
+enddef
+
+# Vim asks (W13) about a file that was not there when it was opened, and overlooks one that is as long and as old.
+def Refresh(buffer: number, path: string)
+  if getbufline(buffer, 1, 2) !=# ['']
+    const tick = getbufvar(buffer, 'changedtick')
+    ReadAgain(buffer)
+    if getbufvar(buffer, 'changedtick') != tick || !filereadable(path) || OnDisk(buffer, path)
+      return
+    endif
+  endif
+  WithoutQuestions(() => {
+    In(buffer, 'silent keepalt edit')
+  })
+enddef
+
+def OnDisk(buffer: number, path: string): bool
+  const end = getbufvar(buffer, '&fileformat') ==# 'dos' ? "\r" : ''
+  return readfile(path) ==# getbufline(buffer, 1, '$')->map((_, line) => line .. end)
 enddef
 
 # As 'autoread' does it: undo, cursor, marks and folds stay. The user's own setting is left as it is.
@@ -223,14 +242,14 @@ def CheckTime(buffer: number)
   endtry
 enddef
 
-# -- files that changed on disk under unsaved changes; writing one of them would make Vim ask --------------------
+# -- files that changed on disk under unsaved changes; writing one of them would make Vim ask -----------------
 
-var conflicts: dict<bool> = {}
+var conflicts: dict<number> = {}  # how often it was noticed
 
 # Vim has noticed that a file changed, and has loaded it again or not.
 export def Noticed(buffer: number)
   if getbufvar(buffer, '&modified')
-    conflicts[buffer] = true
+    conflicts[buffer] = conflicts->get(buffer, 0) + 1
   endif
 enddef
 

@@ -56,16 +56,23 @@ enddef
 # A message as bytes. What is no Unicode (half a surrogate pair, beyond U+10FFFF) would make all of it unreadable.
 export def Frame(message: dict<any>): string
   const encoded = json_encode(message)
-  const body = IsUnicode(encoded) ? encoded
-    : encoded->str2list()->map((_, code) => code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0xfffd : code)->list2str()
+  const body = IsUnicode(encoded) ? encoded : encoded->str2list()->map((_, code) => Character(code))->list2str()
   return $"Content-Length: {strlen(body)}\r\n\r\n{body}"
+enddef
+
+def Character(code: number): number
+  return code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff) ? 0xfffd : code
 enddef
 
 # By its bytes: a pattern takes too long for a large text, or does not take it at all (E945).
 def IsUnicode(text: string): bool
   for [lead, seconds] in STRANGE
-    if stridx(text, lead) >= 0 && seconds->copy()->filter((_, second) => stridx(text, lead .. second) >= 0)->len() > 0
-      return false
+    if stridx(text, lead) >= 0
+      for second in seconds
+        if stridx(text, lead .. second) >= 0
+          return false
+        endif
+      endfor
     endif
   endfor
   return true

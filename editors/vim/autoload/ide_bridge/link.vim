@@ -18,6 +18,7 @@ const FEATURES = ['selection', 'diagnostics', 'diff', 'focus', 'dirty']
 const METHOD_NOT_FOUND = -32601
 const INTERNAL_ERROR = -32603
 const LAST_WORDS = 300  # ms for what is decided while Vim is quitting
+const LAST_LINE = 20  # ms for what the job has written when it ends
 
 var job: job = null_job
 var ready = false
@@ -25,9 +26,9 @@ var next_id = 0
 var pending: dict<func(dict<any>)> = {}
 var waiting: list<func()> = []
 var last_line = ''
-var stopping = false
+var generation = 0  # of the job; what an earlier one still says is of no interest
 
-# -- starting and stopping ----------------------------------------------------------------------------------------
+# -- starting and stopping ------------------------------------------------------------------------------------
 
 export def Start(folders: list<string>)
   if Runs()
@@ -40,18 +41,22 @@ export def Start(folders: list<string>)
   elseif empty(program.argv)
     say.Error(program.found)
   else
-    Launch(program, empty(folders) ? [getcwd()] : folders->mapnew((_, folder) => fnamemodify(expand(folder), ':p')))
+    const named = folders->mapnew((_, folder) => fnamemodify(expand(folder), ':p'))
+    Launch(program, empty(named) ? [getcwd()] : named)
   endif
 enddef
 
 def Launch(program: dict<any>, folders: list<string>)
   frames.Reset()
-  [ready, stopping, last_line, pending] = [false, false, '', {}]
+  [ready, last_line, pending] = [false, '', {}]
+  generation += 1
+  const mine = generation
   job = job_start(program.argv + ['attach'] + folders, {
     mode: 'raw', err_mode: 'nl', noblock: true, env: program.env,
-    out_cb: (_, chunk) => Received(chunk),
-    err_cb: (_, line) => Logged(line),
-    exit_cb: (_, code) => Ended(code),
+    out_cb: (_, chunk) => IfCurrent(mine, () => Received(chunk)),
+    err_cb: (_, line) => IfCurrent(mine, () => Logged(line)),
+    # Its last words may still be on their way.
+    exit_cb: (_, code) => timer_start(LAST_LINE, (_) => IfCurrent(mine, () => Ended(code))),
   })
   if job_status(job) ==# 'fail'
     job = null_job
@@ -62,6 +67,13 @@ def Launch(program: dict<any>, folders: list<string>)
     link: LINK, editor: 'Vim', version: Version(), features: FEATURES,
     folders: folders->mapnew((_, folder) => resolve(folder)->substitute('.\zs/$', '', '')), pid: getpid(),
   }, Welcomed)
+enddef
+
+# Do something, if no other job has taken the place of this one.
+def IfCurrent(mine: number, Action: func())
+  if mine == generation
+    Action()
+  endif
 enddef
 
 export def Version(): string
@@ -90,7 +102,6 @@ export def Stop()
     say.Info('does not run')
     return
   endif
-  stopping = true
   const ending = job
   Gone()
   ch_close_in(ending)
@@ -139,9 +150,6 @@ enddef
 
 # The job has ended; a bridge that was stopped on purpose ends it with 0, and crashes are repaired behind our back.
 def Ended(code: number)
-  if stopping
-    return
-  endif
   Gone()
   if code == 0
     say.Info('the bridge was stopped')
@@ -152,6 +160,7 @@ enddef
 
 def Gone()
   const was_ready = ready
+  generation += 1
   [job, ready, pending, waiting] = [null_job, false, {}, []]
   if was_ready
     events.End()
@@ -161,7 +170,7 @@ def Gone()
   endif
 enddef
 
-# -- telling and asking -------------------------------------------------------------------------------------------
+# -- telling and asking ---------------------------------------------------------------------------------------
 
 export def Notify(method: string, params: dict<any>)
   if ready
@@ -182,7 +191,7 @@ def Send(message: dict<any>)
   endif
 enddef
 
-# -- being told and asked -----------------------------------------------------------------------------------------
+# -- being told and asked -------------------------------------------------------------------------------------
 
 def Received(chunk: string)
   var bodies: list<string>

@@ -8,7 +8,8 @@ import autoload 'ide_bridge/link.vim'
 import autoload 'ide_bridge/say.vim'
 import autoload 'ide_bridge/status.vim'
 
-# Named files; else, in a file browser, those under the cursor, in the range or marked; else this file or its lines.
+# Named files; else, in a file browser, those under the cursor, in the range or marked; else this file or lines
+# of it.
 export def Send(ranged: bool, first: number, last: number, names: list<string>)
   const [from, to] = ranged ? [first, last] : [line('.'), line('.')]
   const path = buffers.PathOf(bufnr())
@@ -24,7 +25,8 @@ export def Send(ranged: bool, first: number, last: number, names: list<string>)
 enddef
 
 def Expanded(names: list<string>): list<string>
-  return names->mapnew((_, name) => filereadable(name) || isdirectory(name) ? [name] : expand(name, true, true))->flattennew()
+  const lists = names->mapnew((_, name) => getftype(name) != '' ? [name] : expand(name, true, true))
+  return lists->flattennew()
 enddef
 
 def Mention(mentions: list<dict<any>>)
@@ -55,7 +57,7 @@ def Described(mentions: list<dict<any>>): string
   return (empty(status.Clients()) ? $'no client is there yet to get {what}' : $'sent {what}') .. unsaved
 enddef
 
-# -- file browsers: the files of some lines, by 'filetype' ------------------------------------------------------------
+# -- file browsers: the files of some lines, by 'filetype' ----------------------------------------------------
 
 # Marked files (mf) come first, unless lines were chosen.
 def Netrw(from: number, to: number): list<string>
@@ -68,7 +70,8 @@ def Netrw(from: number, to: number): list<string>
     const folder: string = get(w:, 'netrw_liststyle', 0) == 3
       ? call('netrw#Call', ['NetrwTreePath', w:netrw_treetop]) : b:netrw_curdir
     # In a tree the path of a folder has its name already.
-    return name =~# '/$' && folder[-strlen(name) :] ==# name ? folder : $'{substitute(folder, "/$", "", "")}/{name}'
+    const has_it = name =~# '/$' && folder[-strlen(name) :] ==# name
+    return has_it ? folder : substitute(folder, '/$', '', '') .. '/' .. name
   })->filter((_, name) => name !~# '/\.\{1,2}/\?$')
 enddef
 

@@ -116,9 +116,9 @@ def Block(lines: list<string>, first: number, last_line: number): dict<any>
   const [one, other] = [virtcol('v', true), virtcol('.', true)]
   const left = min([one[0], other[0]])
   const exclusive = &selection ==# 'exclusive' && one != other
-  const right = winsaveview().curswant == v:maxcol ? v:maxcol - 1 : exclusive ? max([one[0], other[0]]) - 1 : max([one[1], other[1]])
-  const pattern = right == v:maxcol - 1
-    ? $'\%>{left - 1}v.*' : $'\%>{left - 1}v\%(\%<{right + 1}v.\)*'
+  const right = exclusive ? max([one[0], other[0]]) - 1 : max([one[1], other[1]])
+  const to_the_end = winsaveview().curswant == v:maxcol  # after $
+  const pattern = $'\%>{left - 1}v' .. (to_the_end ? '.*' : $'\%(\%<{right + 1}v.\)*')
   const pieces = lines->mapnew((_, line) => matchstrpos(line, pattern))
   const from = pieces[0][1] < 0 ? strlen(lines[0]) : pieces[0][1]
   const to = pieces[-1][2] < 0 ? strlen(lines[-1]) : pieces[-1][2]
@@ -126,11 +126,14 @@ def Block(lines: list<string>, first: number, last_line: number): dict<any>
   return Told(texts, lines, first, buffers.Column(lines[0], from), last_line, buffers.Column(lines[-1], to))
 enddef
 
-def Told(texts: list<string>, lines: list<string>, first: number, start: number, end_line: number, end: number): dict<any>
+# Lines count from 1 here, as Vim's do.
+def Told(
+    texts: list<string>, lines: list<string>, first: number, start: number, last_line: number, end: number
+): dict<any>
   return {
     text: texts->mapnew((_, text) => Shown(text))->join("\n"),
     start: {line: first - 1, column: start},
-    end: {line: end_line - 1, column: end},
+    end: {line: last_line - 1, column: end},
     startLineText: Shown(lines[0]),
     endLineText: Shown(lines[-1]),
   }

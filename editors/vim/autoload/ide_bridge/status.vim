@@ -1,5 +1,5 @@
 vim9script
-# What is known about the bridge: clients, sharing; for the status line, and as a page that also tells what is wrong.
+# What is known about the bridge, its clients and sharing: for the status line, and as a page of its own.
 #
 # It does not know how any of it is learnt but by asking the bridge.
 
@@ -11,7 +11,11 @@ import autoload 'ide_bridge/link.vim'
 import autoload 'ide_bridge/say.vim'
 
 const PAGE = 'ide-bridge://status'
-const POLICIES = {full: 'selections and the names of open files', path: 'only the names of open files', off: 'nothing unasked'}
+const POLICIES = {
+  full: 'selections and the names of open files',
+  path: 'only the names of open files',
+  off: 'nothing unasked',
+}
 
 var bridge: dict<any> = {}
 var clients: list<dict<any>> = []
@@ -21,7 +25,7 @@ export def Clients(): list<dict<any>>
   return clients
 enddef
 
-# -- what happens -----------------------------------------------------------------------------------------------------
+# -- what happens ---------------------------------------------------------------------------------------------
 
 export def Began(hello: dict<any>)
   bridge = hello
@@ -52,7 +56,7 @@ export def ClientsChanged(now: list<dict<any>>)
   redrawstatus!
 enddef
 
-# -- sharing ------------------------------------------------------------------------------------------------------------
+# -- sharing --------------------------------------------------------------------------------------------------
 
 export def Sharing(policy: string)
   if policy != '' && !POLICIES->has_key(policy)
@@ -79,7 +83,7 @@ def Ask(params: dict<any>, Then: func(string) = null_function)
   })
 enddef
 
-# -- the status line ------------------------------------------------------------------------------------------------------
+# -- the status line ------------------------------------------------------------------------------------------
 
 export def Line(): string
   if empty(bridge)
@@ -96,7 +100,7 @@ export def Line(): string
   return parts->join(' ')
 enddef
 
-# -- the page -------------------------------------------------------------------------------------------------------------
+# -- the page -------------------------------------------------------------------------------------------------
 
 export def Show()
   if !link.Runs() || empty(bridge)
@@ -112,7 +116,7 @@ def Local(state: string, remote: list<string>): list<string>
   return [
     'ide_bridge: ' .. state,
     '',
-    $'Vim          {link.Version()}, encoding {&encoding}' .. (has('terminal') ? '' : ', no +terminal: no :IdeBridgeClaude'),
+    $'Vim          {link.Version()}, encoding {&encoding}' .. (has('terminal') ? '' : ', no +terminal'),
     'Command      ' .. (empty(program.argv) ? 'none' : program.argv->join(' ')),
     'Found        ' .. program.found,
     'Diagnostics  ' .. diagnostics.Sources()->join(', '),
@@ -132,7 +136,7 @@ def Remote(told: dict<any>): list<string>
 enddef
 
 def Listed(title: string, lines: list<string>): list<string>
-  return lines->empty() ? [$'{title}      none'] : [title] + lines->mapnew((_, line) => '  ' .. line)
+  return lines->empty() ? [printf('%-12s none', title)] : [title] + lines->mapnew((_, line) => '  ' .. line)
 enddef
 
 def Page(lines: list<string>)
@@ -140,13 +144,13 @@ def Page(lines: list<string>)
   if window >= 0
     win_gotoid(window)
   else
-    execute 'botright :' .. min([len(lines), &lines / 2]) .. 'new'
+    execute 'botright :' .. min([len(lines), &lines * 2 / 3]) .. 'new'
     setlocal buftype=nofile bufhidden=wipe noswapfile nobuflisted nonumber norelativenumber winfixheight
     execute 'silent file' PAGE
     nnoremap <buffer> <silent> q <Cmd>close<CR>
   endif
   setlocal modifiable
-  deletebufline(bufnr(), 1, '$')
+  silent deletebufline(bufnr(), 1, '$')
   setline(1, lines)
   setlocal nomodifiable nomodified
   cursor(1, 1)

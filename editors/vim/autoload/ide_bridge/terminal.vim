@@ -38,7 +38,9 @@ def Start(mods: string, arguments: list<string>)
   endif
   Split(mods, 'split')
   const words = program.argv + ['run', 'claude'] + arguments
-  buffer = term_start(words, {curwin: true, term_name: 'claude', env: program.env, exit_cb: (_, code) => Ended(code)})
+  buffer = term_start(words, {
+    curwin: true, term_name: 'claude', env: program.env, exit_cb: (_, code) => Ended(code),
+  })
   setbufvar(buffer, '&bufhidden', 'hide')
   setbufvar(buffer, '&buflisted', false)
 enddef
