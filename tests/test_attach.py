@@ -18,6 +18,18 @@ from ide_bridge.wire.peer import Peer
 from tests.fakes.claude_cli import Home
 
 PATIENCE = 15
+OPEN_DIFF = """
+import asyncio, sys
+from tests.fakes.claude_client import connect
+
+async def main(port, token, path):
+    async with connect(int(port), token) as client:
+        await client.introduce()
+        names = ("old_file_path", "new_file_path", "new_file_contents", "tab_name")
+        await client.call_tool("openDiff", dict(zip(names, (path, path, "new", "tab"))))
+
+asyncio.run(main(*sys.argv[1:]))
+"""
 
 
 class Plugin:
@@ -64,6 +76,15 @@ class Plugin:
             "pid": os.getpid(),
         }
         return self.ask("hello", **hello, folders=list(map(str, folders)), **further)["result"]
+
+    def wait_for(self, method):
+        """The next message of that name."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            message = self.receive()
+            if message and message.get("method") == method:
+                return message
+        raise AssertionError(f"no {method} came")
 
     def ask_until(self, wanted, method="status"):
         """Ask again until the answer is the one wanted: what is said to a bridge that is dying is lost."""
@@ -177,6 +198,27 @@ def test_a_bridge_that_was_killed_is_back_with_its_port_and_the_plugin_sees_noth
     after = plugin.ask_until(lambda found: found["pid"] != before["pid"])
     assert after["port"] == before["port"]
     assert [editor["name"] for editor in after["editors"]] == ["Plug"]
+
+
+def test_diffs_nobody_waits_for_are_closed_when_the_bridge_was_killed(attach, home, project):
+    plugin = attach(project)
+    welcome = plugin.hello(project)
+    lock = json.loads(home.locks()[0].read_text(encoding="utf-8"))
+    client = subprocess.Popen(
+        [sys.executable, "-c", OPEN_DIFF, str(welcome["port"]), lock["authToken"], str(project / "a.py")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    shown = plugin.wait_for("showDiff")
+    plugin.send(id=shown["id"], result={})
+    os.kill(welcome["pid"], signal.SIGKILL)
+    closed = plugin.wait_for("closeDiff")
+    assert closed["params"] == {"diff": shown["params"]["diff"]}
+    plugin.send(id=closed["id"], result={})
+    told = plugin.wait_for("message")["params"]
+    assert told["level"] == "warning"
+    plugin.ask_until(lambda found: found["pid"] != welcome["pid"])
+    client.kill()
+    client.wait(PATIENCE)
 
 
 def test_two_relays_bring_one_bridge_back(attach, project):

@@ -5,7 +5,8 @@ copies whole messages both ways.
 
 1. What comes from the plug-in goes to the bridge that is there now; while there is none, it waits.
 2. The first message, the plug-in's ``hello``, is remembered. When the bridge dies, one is started in its place,
-   is told the same ``hello``, and its answer is kept from the plug-in, which notices nothing.
+   is told the same ``hello``, and its answer is kept from the plug-in. All that the plug-in notices is that the
+   diffs are closed for which nobody waits any more.
 3. A bridge that stops on purpose says ``goodbye`` first; that is the end, and a good one.
 4. A message is passed on whole or not at all: half of one would be the end of the other side's understanding.
 5. When the plug-in's end closes, the relay ends and the bridge stays.
@@ -32,7 +33,13 @@ __all__ = ["GOODBYE", "Relay", "frames"]
 
 GOODBYE = b'{"jsonrpc":"2.0","method":"goodbye"}'
 
+_DIFFS_CLOSED = (
+    '{"jsonrpc":"2.0","method":"message","params":{"level":"warning",'
+    '"text":"The bridge had to be restarted, and the diffs that were open are closed; decide in the terminal."}}'
+)
+
 _STDIN, _STDOUT = 0, 1
+_HEAD = 256
 _CHUNK = 256 * 1024
 _HEADER_LIMIT = 8 * 1024
 _BODY_LIMIT = 512 * 1024 * 1024
@@ -49,6 +56,7 @@ class Relay:
         self._workspace: list[str] = []
         self._hello: bytes | None = None
         self._answered = False
+        self._diffs: set[int] = set()
         self._deaths: list[float] = []
         self._line = self._reach()
 
@@ -79,6 +87,7 @@ class Relay:
                 return True
             self._tell(frame)
             self._answered = True
+            self._diffs.update(_diff_shown(frame))
         return False
 
     def _tell(self, frame: bytes) -> None:
@@ -107,6 +116,7 @@ class Relay:
             line = self._reach()
             try:
                 self._introduce(line)
+                self._close_diffs()
             except OSError:  # one that was just dying could still be reached
                 line.close()
                 time.sleep(_POLL_SECONDS)
@@ -119,6 +129,14 @@ class Relay:
             line.sendall(hello)
             if self._answered:
                 self._skip_answer(line, _id_of(hello))
+
+    def _close_diffs(self) -> None:
+        """Close what the bridge that died had shown; the answers fit no question of the one that is there now."""
+        for number in self._diffs:
+            self._tell(_framed(f'{{"jsonrpc":"2.0","id":1,"method":"closeDiff","params":{{"diff":{number}}}}}'))
+        if self._diffs:
+            self._tell(_framed(_DIFFS_CLOSED))
+        self._diffs.clear()
 
     def _skip_answer(self, line: _socket.socket, asked: object) -> None:
         """Keep the answer to a repeated hello from the plug-in, which has one already."""
@@ -217,6 +235,20 @@ def _message(frame: bytes) -> dict[str, object]:
 
 def _id_of(frame: bytes) -> object:
     return _message(frame).get("id")
+
+
+def _framed(message: str) -> bytes:
+    return f"Content-Length: {len(message)}\r\n\r\n{message}".encode("ascii")
+
+
+def _diff_shown(frame: bytes) -> list[int]:
+    """The number of the diff that a message shows, found without reading all of what may be megabytes."""
+    head = frame[:_HEAD]
+    if b'"method":"showDiff"' not in head:
+        return []
+    digits = head.partition(b'"diff":')[2].lstrip()
+    end = next((at for at, digit in enumerate(digits) if not 48 <= digit <= 57), len(digits))
+    return [int(digits[:end])] if end else []
 
 
 def _write(descriptor: int, data: bytes) -> None:

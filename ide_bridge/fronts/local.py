@@ -123,7 +123,7 @@ class LocalFront:
 
 def _unlike_any_other() -> int:
     """Where our ids begin: an answer to a bridge that died must not fit a question of the one after it."""
-    return int.from_bytes(os.urandom(3)) << 7
+    return (1 + int.from_bytes(os.urandom(3))) << 7
 
 
 def _is_ours(peer: socket.socket) -> bool:

@@ -24,8 +24,9 @@ class Stage(NamedTuple):
     host: Host
     folder: Path
 
-    async def client_writes(self, path: str, text: str) -> None:
-        Path(path).write_text(text, encoding="utf-8")
+    async def client_writes(self, path: str, text: str | None = None) -> None:
+        if text is not None:
+            Path(path).write_text(text, encoding="utf-8")
         self.host.notify("fileChanged", {"path": path})
         await self.subject.open_files()
 
@@ -61,7 +62,9 @@ async def test_reloading_sees_what_was_written_at_once_and_is_as_long(stage: Sta
     path = stage.subject.file("short.txt", "aaa\n")
     await stage.person.open(path)
     for text in ("bbb\n", "ccc\n", "ddd\n"):
-        await stage.client_writes(path, text)
+        Path(path).write_text(text, encoding="utf-8")
+        os.utime(path, (1_700_000_000, 1_700_000_000))  # as coarse as a clock may be
+        await stage.client_writes(path)
         assert await stage.person.text(path) == text
 
 

@@ -4,6 +4,7 @@
 local buffers = require("ide_bridge.buffers")
 local say = require("ide_bridge.say")
 local selection = require("ide_bridge.selection")
+local text = require("ide_bridge.text")
 
 local M = {}
 
@@ -125,19 +126,36 @@ local function was_not_there(buffer)
   return vim.deep_equal(api.nvim_buf_get_lines(buffer, 0, 2, false), { "" })
 end
 
+-- Neovim goes by the time of the last change, and two changes may have the same.
+local function is_stale(buffer)
+  local encoding = vim.bo[buffer].fileencoding
+  local file = (encoding == "" or encoding == "utf-8") and io.open(api.nvim_buf_get_name(buffer), "rb")
+  if not file then
+    return false
+  end
+  local contents = file:read("*a")
+  file:close()
+  return contents ~= nil and text.clean(contents) ~= buffers.text(buffer)
+end
+
 -- As 'autoread' does it: undo, cursor, marks and folds stay. The user's own setting is left as it is.
+local function check_quietly(buffer)
+  local before = vim.trim(vim.fn.execute("setlocal autoread?"))
+  vim.cmd("setlocal autoread")
+  local fine, problem = pcall(vim.cmd, "silent checktime " .. buffer)
+  vim.cmd("setlocal " .. (before:find("^%-%-") and "autoread<" or before))
+  if not fine then
+    error(problem, 0)
+  end
+end
+
 local function read_again(buffer)
   api.nvim_buf_call(buffer, function()
-    if was_not_there(buffer) then
-      vim.cmd("silent keepalt edit")
-      return
+    if not was_not_there(buffer) then
+      check_quietly(buffer)
     end
-    local before = vim.trim(vim.fn.execute("setlocal autoread?"))
-    vim.cmd("setlocal autoread")
-    local fine, problem = pcall(vim.cmd, "silent checktime " .. buffer)
-    vim.cmd("setlocal " .. (before:find("^%-%-") and "autoread<" or before))
-    if not fine then
-      error(problem, 0)
+    if is_stale(buffer) then
+      vim.cmd("silent keepalt edit")
     end
   end)
 end
