@@ -113,7 +113,7 @@ async def test_the_status_line_and_the_users_autocommands(stage: Stage) -> None:
     await stage.person.until("ide_bridge#statusline() ==# 'bridge'")
     await stage.person.keys(":IdeBridgeSharing path\r")
     await stage.person.until("ide_bridge#statusline() ==# 'bridge sharing path'")
-    assert "sharing is path: only the names of open files" in await stage.person.messages()
+    assert "sharing is path: which file and which lines, not their text" in await stage.person.messages()
     await stage.person.keys(":IdeBridgeStop\r")
     assert await stage.person.expr("ide_bridge#statusline()") == ""
     assert await stage.person.expr("g:told") == [

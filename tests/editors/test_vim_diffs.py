@@ -158,7 +158,7 @@ async def test_unsaved_changes_are_kept_from_being_lost(stage: Stage) -> None:
         await stage.person.ex("messages clear")
         await stage.person.keys(keys)
         await stage.undecided()
-        assert '"do" takes them over' in await stage.person.messages()
+        assert '"do" takes the left side over' in await stage.person.messages()
     await stage.person.keys("ggdo:w!\r")
     assert (await stage.decided()).contents == "unsaved " + AFTER.replace("2", "two")
     assert await stage.subject.read_buffer(stage.path) == text

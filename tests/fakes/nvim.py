@@ -256,7 +256,7 @@ class NvimPerson:
 
     async def expr(self, expression: str) -> Any:
         """The value of an expression of Vim script."""
-        return await self._ask("eval", expression)
+        return json.loads(await self._ask("eval", f"json_encode({expression})"))
 
     async def lua(self, chunk: str) -> Any:
         """What a piece of Lua returns."""

@@ -14,6 +14,14 @@ if vim.fn.has("nvim-0.7") == 0 or not command then
   return
 end
 
+---@param words string[]
+---@return fun(lead: string): string[]
+local function among(words)
+  return function(lead)
+    return vim.tbl_filter(function(word) return vim.startswith(word, lead) end, words)
+  end
+end
+
 ---@param name string  of a function in lua/ide_bridge/init.lua
 ---@return fun(call: table)
 local function run(name)
@@ -34,11 +42,11 @@ command("IdeBridgeAccept", run("accept"), { bar = true, bang = true, desc = "Kee
 command("IdeBridgeReject", run("reject"), { bar = true, desc = "Reject the proposed change" })
 command("IdeBridgeSharing", run("sharing"), {
   bar = true, nargs = "?", desc = "Tell or set what is shared unasked",
-  complete = function() return { "full", "path", "off" } end,
+  complete = among({ "full", "path", "off" }),
 })
 command("IdeBridgeClaude", run("claude"), {
   nargs = "*", desc = "Show or hide Claude Code in a terminal window",
-  complete = function() return { "--continue", "--resume", "--model", "--permission-mode" } end,
+  complete = among({ "--continue", "--resume", "--model", "--permission-mode" }),
 })
 
 local map = vim.keymap.set

@@ -31,7 +31,7 @@ local diffs = {} ---@type table<integer, ide_bridge.Diff>
 
 ---@return string
 local function name(path)
-  return vim.fn.fnamemodify(path, ":.")
+  return vim.fn.fnamemodify(path, ":~:.")
 end
 
 ---@return integer
@@ -73,8 +73,7 @@ end
 ---@return boolean kept
 local function keep(diff, force)
   if not force and would_lose(diff) then
-    local unsaved = name(diff.path) .. " has unsaved changes (left side) that are not in this text"
-    say.error(unsaved .. ': "do" takes them over, :w! keeps it all the same')
+    say.error(':w! keeps it, "do" takes the left side over, which has unsaved changes: ' .. name(diff.path))
     return false
   end
   decide(diff, "kept")
@@ -158,9 +157,10 @@ local function open(diff)
   require("ide_bridge.events").raise("DiffOpened", { diff = diff.id, path = diff.path })
   local own = buffers.loaded(diff.path)
   if own and vim.bo[own].modified then
-    say.warning(name(diff.path) .. " has unsaved changes; they are on the left, and not in the proposed text")
+    local remedy = ':w! keeps, :q rejects, "do" takes the left side over, which has unsaved changes: '
+    say.warning(remedy .. name(diff.path))
   else
-    say.info(name(diff.path) .. ": :w keeps the proposed text on the right, :q rejects it")
+    say.info(":w keeps the right side, :q rejects it: " .. name(diff.path))
   end
 end
 

@@ -21,7 +21,7 @@ end
 
 local function tell(what)
   local connected = #require("ide_bridge.status").clients() > 0
-  say.info(connected and "sent " .. what or what .. " waits for a client")
+  say.info((connected and "sent " or "no client is there yet to get ") .. what)
 end
 
 -- As a path; none, and said so, when there is no such file.

@@ -130,7 +130,7 @@ end
 ---@param deciders ide_bridge.Deciders
 ---@param target string
 local function on_write(diff, deciders, target)
-  if target ~= api.nvim_buf_get_name(diff.right) then
+  if not target:find("^ide%-bridge://proposed/") then -- `:saveas` has renamed the buffer already
     write_copy(diff, target)
   elseif is_automatic() then
     return

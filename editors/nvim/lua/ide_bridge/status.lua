@@ -10,7 +10,7 @@ local M = {}
 
 local MEANING = {
   full = "selections and the names of open files",
-  path = "only the names of open files",
+  path = "which file and which lines, not their text",
   off = "nothing unasked",
 }
 
@@ -109,6 +109,7 @@ end
 
 ---@param wanted "full"|"path"|"off"|nil
 function M.sharing(wanted)
+  wanted = wanted ~= "" and wanted or nil
   if wanted and not MEANING[wanted] then
     say.error(("sharing is full, path or off, not %s"):format(wanted))
     return

@@ -98,7 +98,7 @@ def Keep(id: number, force: bool): bool
   const diff = diffs[id]
   const own = buffers.BufferOf(diff.path)
   if !force && own > 0 && getbufvar(own, '&modified') && !Contains(diff, own)
-    say.Error($'{Name(diff.path)} has unsaved changes, on the left: "do" takes them over, :w! keeps this text')
+    say.Error($':w! keeps it, "do" takes the left side over, which has unsaved changes: {Name(diff.path)}')
     return false
   endif
   Decide(id, 'kept')
@@ -233,7 +233,7 @@ enddef
 
 def Explain(diff: dict<any>)
   if diff.unsaved
-    say.Warning($'{Name(diff.path)} has unsaved changes, on the left; the text on the right is without them')
+    say.Warning($':w! keeps, :q rejects, "do" takes the left side over, which has unsaved changes: {Name(diff.path)}')
   else
     say.Info($'{Name(diff.path)}: :w keeps the right side, :q rejects it')
   endif
@@ -258,7 +258,7 @@ enddef
 def Written(id: number, target: string)
   if !diffs->has_key(id) || expand('<stack>')->split('Autocommands for', true)->len() > 2
     return
-  elseif target !=# bufname(diffs[id].right)
+  elseif target !~# '^ide-bridge://proposed/'  # :saveas has renamed the buffer already
     WriteCopy(diffs[id], target)
   elseif win_gettype() ==# 'autocmd'
     say.Warning($'the diff of {Name(diffs[id].path)} is not decided by writing everything: go to its tab')

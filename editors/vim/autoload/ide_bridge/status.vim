@@ -13,7 +13,7 @@ import autoload 'ide_bridge/say.vim'
 const PAGE = 'ide-bridge://status'
 const POLICIES = {
   full: 'selections and the names of open files',
-  path: 'only the names of open files',
+  path: 'which file and which lines, not their text',
   off: 'nothing unasked',
 }
 
