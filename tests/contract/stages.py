@@ -26,7 +26,7 @@ from tests.fakes.memory_person import BufferEditor, MemoryPerson
 
 __all__ = ["EDITORS", "stage_for"]
 
-EDITORS = ("memory", "folder", "example", "vim", "nvim", "emacs")
+EDITORS = ("memory", "folder", "example", "vim", "nvim", "newer_nvim", "emacs")
 COMMAND = [str(Path(sys.executable).with_name("ide-bridge"))]
 HELLO_SECONDS = 30.0
 

@@ -28,6 +28,7 @@ class Stage(NamedTuple):
         if text is not None:
             Path(path).write_text(text, encoding="utf-8")
         self.host.notify("fileChanged", {"path": path})
+        await self.host.connection.told()
         await self.subject.open_files()
 
     async def selection(self) -> Selection:

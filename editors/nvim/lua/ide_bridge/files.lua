@@ -70,14 +70,12 @@ function M.agreed(buffer)
   conflicts[buffer] = nil
 end
 
--- Has Neovim compare a buffer with its file; where it would ask the user, nothing is done.
+-- Has Neovim compare a buffer with its file. Where it would ask the user it asks the autocommand instead, which
+-- says nothing, so that nothing is done.
 local function check_time(buffer)
   local asked = api.nvim_create_autocmd("FileChangedShell", {
     buffer = buffer,
-    callback = function()
-      vim.v.fcs_choice = ""
-      M.noticed(buffer)
-    end,
+    callback = function() M.noticed(buffer) end,
   })
   local fine, problem = pcall(vim.cmd, "silent checktime " .. buffer)
   api.nvim_del_autocmd(asked)

@@ -118,7 +118,7 @@ local function write_copy(diff, target)
   file:close()
 end
 
--- Whether this is done by an autocommand and not by the user.
+-- Whether this is done by an autocommand and not by the user; Neovim 0.7 cannot tell.
 local function is_automatic()
   local _, depth = vim.fn.expand("<stack>"):gsub("Autocommands for", "")
   return depth > 1
