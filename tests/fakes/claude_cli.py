@@ -73,7 +73,7 @@ def claude_command(version: str) -> list[str]:
         return [str(binary)]
     script = packages / "claude-code" / "cli.js"
     if not script.exists():
-        unavailable(f"Claude Code {version} is not installed; `make setup` gets it")
+        unavailable(f"Claude Code {version} is not installed; `make test` gets it")
     return [program("node"), str(script)]
 
 

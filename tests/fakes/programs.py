@@ -16,7 +16,7 @@ def program(name: str) -> str:
     """The path of a program that the calling test cannot do without."""
     found = shutil.which(name)
     if found is None:
-        unavailable(f"{name} is not installed; `make setup` says how to get it")
+        unavailable(f"{name} is not installed; `make test` gets it, or says how")
     return found
 
 
