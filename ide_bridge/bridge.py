@@ -33,6 +33,7 @@ from ide_bridge.fronts.local import LocalFront, Record
 from ide_bridge.fronts.mcp import mcp_methods
 from ide_bridge.fronts.push import Push
 from ide_bridge.fronts.tap import Tap
+from ide_bridge.running import contains
 from ide_bridge.settings import Policy
 from ide_bridge.tools import diagnostics, diffs, documents, files, selection
 from ide_bridge.tools.registry import Context, Registry
@@ -141,9 +142,10 @@ class Bridge:
         if claim is not None:
             claim.lock.remove()
         await self._context.diffs.stop()
-        for task in self._tasks:
+        tasks = [*self._tasks, *([self._joining] if self._joining else [])]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._clock is not None:
             self._clock.cancel()
         if self._runner is not None:
@@ -275,7 +277,6 @@ class Bridge:
     def _folders_changed(self) -> None:
         if self._claim is not None and (self._joining is None or self._joining.done()):
             self._joining = asyncio.create_task(self._take_folders())
-            self._tasks.append(self._joining)
 
     async def _take_folders(self) -> None:
         """Serve what editors have brought along, for as long as they are attached."""
@@ -326,22 +327,16 @@ class Bridge:
 
 
 def _described(editor: Editor) -> dict[str, object]:
-    version, pid = getattr(editor, "version", ""), getattr(editor, "pid", None)
-    return {"name": editor.name, "version": version, "pid": pid}
+    return {"name": editor.name, "version": editor.version, "pid": editor.pid}
 
 
 def _with_further(folders: Sequence[str], further: Iterable[str]) -> list[str]:
     """The folders and those further ones that lie apart from all others."""
     united = list(folders)
     for folder in further:
-        if not any(_overlap(folder, other) for other in united):
+        if not any(contains(folder, other) or contains(other, folder) for other in united):
             united.append(folder)
     return united
-
-
-def _overlap(one: str, other: str) -> bool:
-    shorter, longer = sorted((one.rstrip(os.sep) + os.sep, other.rstrip(os.sep) + os.sep), key=len)
-    return longer.startswith(shorter)
 
 
 class _Thread:

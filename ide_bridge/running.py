@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DETACHED_LINGER",
     "Running",
+    "contains",
     "find",
     "find_or_start",
     "is_alive",
@@ -98,12 +99,14 @@ def find(folder: str) -> Running | None:
     """The running bridge whose workspace contains the folder; of several, the innermost."""
     real = os.path.realpath(folder)
     fitting = [
-        (len(root), bridge)
-        for bridge in running_bridges()
-        for root in bridge.folders
-        if real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+        (len(root), bridge) for bridge in running_bridges() for root in bridge.folders if contains(root, real)
     ]
     return max(fitting, key=lambda found: found[0])[1] if fitting else None
+
+
+def contains(outer: str, inner: str) -> bool:
+    """Whether a folder is another one or lies below it; both are real paths."""
+    return inner == outer or inner.startswith(outer.rstrip(os.sep) + os.sep)
 
 
 def find_or_start(folder: str, workspace: "Sequence[str]" = ()) -> Running:

@@ -86,7 +86,7 @@ class Plugin:
                 return message
         raise AssertionError(f"no {method} came")
 
-    def ask_until(self, wanted, method="status"):
+    def ask_until(self, wanted, method="status", seen=None):
         """Ask again until the answer is the one wanted: what is said to a bridge that is dying is lost."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
@@ -95,6 +95,8 @@ class Plugin:
                 message = self.receive(0.2)
             except queue.Empty:
                 continue
+            if seen is not None and message:
+                seen.append(message)
             if message and "result" in message and wanted(message["result"]):
                 return message["result"]
         raise AssertionError("the wanted answer did not come")
@@ -152,6 +154,16 @@ def stop(home, project):
     ).returncode  # fmt: skip
 
 
+def propose(home, project):
+    """A client that proposes a change, as a process that waits for the decision."""
+    (lock,) = home.locks()
+    token = json.loads(lock.read_text(encoding="utf-8"))["authToken"]
+    return subprocess.Popen(
+        [sys.executable, "-c", OPEN_DIFF, lock.stem, token, str(project / "a.py")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
 def test_the_goodbye_of_a_bridge_is_the_one_the_relay_knows():
     assert Peer().notification("goodbye") == GOODBYE
 
@@ -203,11 +215,7 @@ def test_a_bridge_that_was_killed_is_back_with_its_port_and_the_plugin_sees_noth
 def test_diffs_nobody_waits_for_are_closed_when_the_bridge_was_killed(attach, home, project):
     plugin = attach(project)
     welcome = plugin.hello(project)
-    lock = json.loads(home.locks()[0].read_text(encoding="utf-8"))
-    client = subprocess.Popen(
-        [sys.executable, "-c", OPEN_DIFF, str(welcome["port"]), lock["authToken"], str(project / "a.py")],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    client = propose(home, project)
     shown = plugin.wait_for("showDiff")
     plugin.send(id=shown["id"], result={})
     os.kill(welcome["pid"], signal.SIGKILL)
@@ -219,6 +227,22 @@ def test_diffs_nobody_waits_for_are_closed_when_the_bridge_was_killed(attach, ho
     plugin.ask_until(lambda found: found["pid"] != welcome["pid"])
     client.kill()
     client.wait(PATIENCE)
+
+
+def test_of_a_diff_that_was_decided_nothing_is_said_when_the_bridge_was_killed(attach, home, project):
+    plugin = attach(project)
+    welcome = plugin.hello(project)
+    client = propose(home, project)
+    shown = plugin.wait_for("showDiff")
+    plugin.send(id=shown["id"], result={})
+    plugin.send(
+        method="diffDecided", params={"contents": "new", "decision": "kept", "diff": shown["params"]["diff"]}
+    )
+    assert client.wait(PATIENCE) == 0
+    os.kill(welcome["pid"], signal.SIGKILL)
+    seen = []
+    plugin.ask_until(lambda found: found["pid"] != welcome["pid"], seen=seen)
+    assert not {"closeDiff", "message"} & {message.get("method") for message in seen}
 
 
 def test_two_relays_bring_one_bridge_back(attach, project):

@@ -56,9 +56,10 @@ class Relay:
         self._workspace: list[str] = []
         self._hello: bytes | None = None
         self._answered = False
-        self._diffs: set[int] = set()
+        self._diffs: set[object] = set()
         self._deaths: list[float] = []
         self._line = self._reach()
+        self._news = _news_of(self._line)
 
     def run(self) -> None:
         """Relay until one side has nothing more to say; ends the process."""
@@ -66,28 +67,31 @@ class Relay:
         for frame in frames(lambda: os.read(_STDIN, _CHUNK)):
             self._deliver(frame)
             self._hello = self._hello or frame
+            if b'"diffDecided"' in frame:
+                self._diffs.discard(_decided(frame))
         self._end(0)
 
     def _bring_messages(self) -> None:
         """From the bridge to the plug-in, also from those that come after it."""
         try:
             while True:
-                if self._bring_until_gone(self._line):
+                if self._bring_until_gone():
                     self._end(0)
-                self._line = self._return()
+                self._return()
         except SetupProblem as problem:
             self._end(1, str(problem))
         except BaseException as error:  # noqa: BLE001 - a thread that ends silently would leave a relay that is deaf
             self._end(1, f"The relay broke down: {type(error).__name__}: {error}.")
 
-    def _bring_until_gone(self, line: _socket.socket) -> bool:
+    def _bring_until_gone(self) -> bool:
         """Pass on what one bridge says; whether it has said goodbye in the end."""
-        for frame in frames(lambda: _received(line)):
+        for frame in self._news:
             if frame.endswith(GOODBYE):
                 return True
             self._tell(frame)
             self._answered = True
-            self._diffs.update(_diff_shown(frame))
+            self._diffs |= _diff_in(frame, b"showDiff")
+            self._diffs -= _diff_in(frame, b"closeDiff")
         return False
 
     def _tell(self, frame: bytes) -> None:
@@ -106,46 +110,47 @@ class Relay:
                 while self._line is line:
                     time.sleep(_POLL_SECONDS)
 
-    def _return(self) -> _socket.socket:
+    def _return(self) -> None:
         """Find or start a bridge in place of one that died, and introduce the plug-in to it."""
         now = time.monotonic()
         self._deaths = [death for death in self._deaths if now - death < _HOPELESS_SECONDS] + [now]
         if len(self._deaths) > _HOPELESS_DEATHS:
-            raise SetupProblem("The bridge dies again and again; see why with: ide-bridge serve")
-        while True:
-            line = self._reach()
-            try:
-                self._introduce(line)
-                self._close_diffs()
-            except OSError:  # one that was just dying could still be reached
-                line.close()
-                time.sleep(_POLL_SECONDS)
-                continue
-            return line
+            raise _hopeless()
+        while not self._is_introduced(line := self._reach()):
+            line.close()
+            if time.monotonic() - now > _HOPELESS_SECONDS:
+                raise _hopeless()
+            time.sleep(_POLL_SECONDS)
+        self._close_diffs()
+        self._line = line  # only now, or what waits to be delivered would come before the hello
 
-    def _introduce(self, line: _socket.socket) -> None:
-        hello = self._hello
-        if hello is not None:
+    def _is_introduced(self, line: _socket.socket) -> bool:
+        """Say hello again; False for a bridge that was just dying and could still be reached."""
+        self._news, hello = _news_of(line), self._hello
+        if hello is None:
+            return True
+        try:
             line.sendall(hello)
-            if self._answered:
-                self._skip_answer(line, _id_of(hello))
+        except OSError:
+            return False
+        return not self._answered or self._skip_answer(_message(hello).get("id"))
 
     def _close_diffs(self) -> None:
         """Close what the bridge that died had shown; the answers fit no question of the one that is there now."""
-        for number in self._diffs:
+        for number in list(self._diffs):
             self._tell(_framed(f'{{"jsonrpc":"2.0","id":1,"method":"closeDiff","params":{{"diff":{number}}}}}'))
         if self._diffs:
             self._tell(_framed(_DIFFS_CLOSED))
         self._diffs.clear()
 
-    def _skip_answer(self, line: _socket.socket, asked: object) -> None:
-        """Keep the answer to a repeated hello from the plug-in, which has one already."""
-        reader = _OneByOne(line)
-        for frame in frames(reader.read):
+    def _skip_answer(self, asked: object) -> bool:
+        """Keep the answer to a repeated hello from the plug-in, which has one already; False if none comes."""
+        for frame in self._news:
             message = _message(frame)
             if "method" not in message and message.get("id") == asked:
-                return
+                return True
             self._tell(frame)
+        return False
 
     def _reach(self) -> _socket.socket:
         deadline = time.monotonic() + _HOPELESS_SECONDS
@@ -168,29 +173,6 @@ class Relay:
         if sentence:
             _write(sys.stderr.fileno(), f"ide-bridge: {sentence}\n".encode(errors="replace"))
         os._exit(code)
-
-
-class _OneByOne:
-    """Reads a message of a bridge and nothing of the next one."""
-
-    def __init__(self, line: _socket.socket) -> None:
-        self._line = line
-        self._head = b""
-        self._missing = 0
-
-    def read(self) -> bytes:
-        if self._missing == 0:
-            return self._read_head()
-        data = self._line.recv(min(self._missing, _CHUNK))
-        self._missing -= len(data)
-        return data
-
-    def _read_head(self) -> bytes:
-        data = self._line.recv(1)
-        self._head += data
-        if self._head.endswith(b"\r\n\r\n"):
-            self._missing, self._head = _length(self._head), b""
-        return data
 
 
 def frames(read: "Callable[[], bytes]") -> "Iterator[bytes]":
@@ -218,6 +200,11 @@ def _length(head: bytes) -> int:
     raise _unreadable()
 
 
+def _news_of(line: _socket.socket) -> "Iterator[bytes]":
+    """What the bridge at the other end says, message by message, until it is gone."""
+    return frames(lambda: _received(line))
+
+
 def _received(line: _socket.socket) -> bytes:
     try:
         return line.recv(_CHUNK)
@@ -233,22 +220,24 @@ def _message(frame: bytes) -> dict[str, object]:
     return message if isinstance(message, dict) else {}
 
 
-def _id_of(frame: bytes) -> object:
-    return _message(frame).get("id")
-
-
 def _framed(message: str) -> bytes:
     return f"Content-Length: {len(message)}\r\n\r\n{message}".encode("ascii")
 
 
-def _diff_shown(frame: bytes) -> list[int]:
-    """The number of the diff that a message shows, found without reading all of what may be megabytes."""
+def _diff_in(frame: bytes, method: bytes) -> set[object]:
+    """The number of the diff that a bridge's message is about, found without reading what may be megabytes."""
     head = frame[:_HEAD]
-    if b'"method":"showDiff"' not in head:
-        return []
-    digits = head.partition(b'"diff":')[2].lstrip()
+    if b'"method":"%b"' % method not in head:
+        return set()
+    digits = head.partition(b'"diff":')[2]
     end = next((at for at, digit in enumerate(digits) if not 48 <= digit <= 57), len(digits))
-    return [int(digits[:end])] if end else []
+    return {int(digits[:end])} if end else set()
+
+
+def _decided(frame: bytes) -> object:
+    """The number of the diff that a plug-in's message decides."""
+    params = _message(frame).get("params")
+    return params.get("diff") if isinstance(params, dict) else None
 
 
 def _write(descriptor: int, data: bytes) -> None:
@@ -259,6 +248,10 @@ def _write(descriptor: int, data: bytes) -> None:
 
 def _unreadable() -> SetupProblem:
     return SetupProblem("A message has no usable Content-Length; speak the link protocol, see editors/README.md.")
+
+
+def _hopeless() -> SetupProblem:
+    return SetupProblem("The bridge dies again and again; see why with: ide-bridge serve")
 
 
 def _deaf(bridge: Running, error: OSError) -> SetupProblem:

@@ -24,6 +24,8 @@ class Editor:
     """The program with the buffers. ``name`` is what the user sees in ``/ide``."""
 
     name: str = "Editor"
+    version: str = ""
+    pid: int | None = None
     features: frozenset[Feature] = frozenset()
 
     async def start(self) -> None:
