@@ -196,8 +196,10 @@ def _warn_of(pid: int, served: str, folder: str) -> None:
 
 def _inner(one: str, two: str) -> str | None:
     """The folder of two that lies in the other, or is the other."""
+    from ide_bridge.running import contains
+
     outer, inner = sorted((one, two), key=len)
-    return inner if f"{inner}{os.sep}".startswith(f"{outer.rstrip(os.sep)}{os.sep}") else None
+    return inner if contains(outer, inner) else None
 
 
 def _own_command() -> str:
