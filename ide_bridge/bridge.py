@@ -11,9 +11,8 @@ import contextlib
 import logging
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from aiohttp import web
@@ -21,25 +20,31 @@ from aiohttp import web
 from ide_bridge import __version__
 from ide_bridge.editor.folder import FolderEditor
 from ide_bridge.editor.interface import Editor
-from ide_bridge.editor.link import Line
 from ide_bridge.editor.switch import EditorSwitch
 from ide_bridge.errors import SetupProblem
 from ide_bridge.fronts.claim import Claim
 from ide_bridge.fronts.claude import ClaudeFront
-from ide_bridge.fronts.client import Client, Clients, Happening
-from ide_bridge.fronts.gate import host_gate
+from ide_bridge.fronts.client import COMMAND, Client, Clients, Happening
+from ide_bridge.fronts.gate import check_bearer, host_gate
 from ide_bridge.fronts.links import Links
 from ide_bridge.fronts.local import LocalFront, Record
 from ide_bridge.fronts.mcp import mcp_methods
 from ide_bridge.fronts.push import Push
+from ide_bridge.fronts.sessions import Sessions
 from ide_bridge.fronts.tap import Tap
+from ide_bridge.in_thread import InThread
 from ide_bridge.running import contains
+from ide_bridge.session.sdk_server import SdkServer
 from ide_bridge.settings import Policy
 from ide_bridge.tools import diagnostics, diffs, documents, files, selection
 from ide_bridge.tools.registry import Context, Registry
+from ide_bridge.wire.connection import Connection
 from ide_bridge.wire.dispatch import Dispatcher, Method, NoParams
 from ide_bridge.workspace.listing import Change
 from ide_bridge.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ide_bridge.session.controller import Controller
 
 __all__ = ["Bridge"]
 
@@ -94,12 +99,14 @@ class Bridge:
         self._own_folders = tuple(self.workspace.folders)
         self._joining: asyncio.Task[None] | None = None
         self._push = Push(self.clients, self._context)
+        self._sdk = SdkServer(check_bearer)
+        self._sessions = Sessions(self._controller, self._line_to, self._links, self._tell)
         self._runner: web.AppRunner | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._clock: asyncio.TimerHandle | None = None
         self._stopping: asyncio.Event | None = None
         self._prepared: asyncio.Event | None = None
-        self._thread: _Thread | None = None
+        self._thread: InThread | None = None
 
     @property
     def port(self) -> int:
@@ -149,6 +156,7 @@ class Bridge:
         if self._clock is not None:
             self._clock.cancel()
         if self._runner is not None:
+            await self._sessions.close()
             self._links.goodbye()
             await self._front.close()
             await self._local.close()
@@ -187,6 +195,7 @@ class Bridge:
             "editors": [_described(editor) for editor in self.editor.attached],
             "diffs": self._context.diffs.described(),
             "sharing": self.workspace.sharing.policy,
+            "sessions": self._sessions.described(),
         }
 
     def share(self, policy: Policy | None = None) -> Policy:
@@ -209,7 +218,7 @@ class Bridge:
         await self.stop()
 
     def __enter__(self) -> Self:
-        self._thread = _Thread(self)
+        self._thread = InThread(self)
         return self
 
     def __exit__(self, *_exception: object) -> None:
@@ -233,10 +242,11 @@ class Bridge:
             "share": Method(Share, lambda _client, params: self.share(params.policy)),
             "record": Method(Record, lambda client, params: self._local.record(client, tap, on=params.on)),
         }
-        dispatcher = Dispatcher({**methods, **steering, **self._links.methods()})
-        self._local = LocalFront(claim.socket_path, dispatcher, self._commander, self._links.left)
+        dispatcher = Dispatcher({**methods, **steering, **self._links.methods(), **self._sessions.methods()})
+        self._local = LocalFront(claim.socket_path, dispatcher, self._commander, self._left)
         application = web.Application(middlewares=[host_gate(claim.port)])
         self._front.add_routes(application.router)
+        self._sdk.add_routes(application.router)
         self._runner = web.AppRunner(
             application, handle_signals=False, access_log=None, shutdown_timeout=_SHUTDOWN_SECONDS
         )
@@ -263,7 +273,18 @@ class Bridge:
         self._links.tell_clients(self.clients.described())
         self._watch_the_clock()
 
-    def _line_to(self, client: Client) -> Line:
+    def _left(self, client: Client) -> None:
+        self._links.left(client)
+        self._sessions.left(client)
+
+    def _controller(self) -> "Controller":
+        """The sessions of this workspace; a bridge that has none loads nothing for them."""
+        from ide_bridge.session.controller import Controller  # noqa: PLC0415 - see above
+
+        claim, policy = self._claimed, self.workspace.approval_policy
+        return Controller(claim.state, self._own_folders[0], policy, self._sdk, claim.port, self._watch_the_clock)
+
+    def _line_to(self, client: Client) -> Connection[Client]:
         return self._local.line(client)
 
     def _welcome(self) -> dict[str, object]:
@@ -287,7 +308,7 @@ class Bridge:
 
     def _commander(self) -> Client:
         commander = Client(0, self._context.for_another(0), self._happening)
-        commander.name = commander.context.client_name = "ide-bridge call"
+        commander.name = commander.context.client_name = COMMAND
         commander.used = self._watch_the_clock
         return commander
 
@@ -321,7 +342,7 @@ class Bridge:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
-        alone = not len(self.clients) and not self.editor.attached
+        alone = not len(self.clients) and not self.editor.attached and not self._sessions.is_busy
         if self._linger is not None and self._claim is not None and alone:
             self._clock = asyncio.get_running_loop().call_later(self._linger, self.ask_to_stop)
 
@@ -337,34 +358,3 @@ def _with_further(folders: Sequence[str], further: Iterable[str]) -> list[str]:
         if not any(contains(folder, other) or contains(other, folder) for other in united):
             united.append(folder)
     return united
-
-
-class _Thread:
-    """A bridge in a thread of its own, for programs without an event loop."""
-
-    def __init__(self, bridge: Bridge) -> None:
-        self._bridge = bridge
-        self._loop = asyncio.new_event_loop()
-        self._started = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="ide-bridge", daemon=True)
-        self._thread.start()
-        self._started.wait()
-        if self._error is not None:
-            self._thread.join()
-            raise self._error
-
-    def close(self) -> None:
-        """Stop the bridge and wait until it is gone."""
-        with contextlib.suppress(RuntimeError):  # it may have stopped by itself, and its loop is closed then
-            self._loop.call_soon_threadsafe(self._bridge.ask_to_stop)
-        self._thread.join()
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            try:
-                runner.run(self._bridge.run(ready=self._started.set))
-            except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for us
-                self._error = error
-            finally:
-                self._started.set()

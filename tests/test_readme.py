@@ -26,7 +26,7 @@ from ide_bridge.tools.files import TOOLS
 from ide_bridge.tools.registry import Registry
 from ide_bridge.wire import connection, framing, peer
 from ide_bridge.workspace import beneath, files, places
-from ide_bridge.workspace.sharing import DENIED
+from ide_bridge.settings import SECRETS
 from tests.fakes.pty_process import Pty
 
 ROOT = Path(__file__).parent.parent
@@ -302,7 +302,7 @@ def test_the_protocol_names_everything_that_is_not_shared():
     exceptions = re.findall(r"\.env\.\w+", listed)
     patterns = re.sub(r"\(.*?\)", "", listed).split()
     named = [*patterns, *(f"!{name}" for name in exceptions), *(f"{name}/" for name in exceptions)]
-    assert sorted(named) == sorted(DENIED)
+    assert sorted(named) == sorted(SECRETS)
 
 
 def test_the_protocol_names_the_limits():

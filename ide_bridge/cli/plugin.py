@@ -43,7 +43,7 @@ def run(args: "argparse.Namespace") -> int:
         print(folder)
         return 0
     if args.editor == "emacs":
-        _install_package(os.path.join(folder, "ide-bridge.el"))
+        _install_package(folder)
     else:
         target = _package_folder(args.editor)
         _link(folder, target)
@@ -98,17 +98,17 @@ def _escaped(path: str) -> str:
     return "".join(f"\\{character}" if character in " \\|\"'%#" else character for character in path)
 
 
-def _install_package(file: str) -> None:
+def _install_package(folder: str) -> None:
     program = shutil.which("emacs")
     if program is None:
-        raise SetupProblem(f"There is no emacs on your PATH; in Emacs run: M-x package-install-file RET {file}")
-    text = file.replace("\\", "\\\\").replace('"', '\\"')
+        raise SetupProblem(f"There is no emacs on your PATH; in Emacs run: M-x package-install-file RET {folder}")
+    text = folder.replace("\\", "\\\\").replace('"', '\\"')
     lisp = f'(progn (require (quote package)) (package-initialize) (package-install-file "{text}"))'
     done = _do([program, "--batch", "-Q", "--eval", lisp])
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it did not say why"])[-1]
-        raise SetupProblem(f"Emacs could not install {file}: {last}")
-    print(f"Installed {file} as an Emacs package.")
+        raise SetupProblem(f"Emacs could not install {folder}: {last}")
+    print(f"Installed {folder} as an Emacs package.")
 
 
 def _do(command: Sequence[str]) -> "subprocess.CompletedProcess[str]":

@@ -8,6 +8,7 @@ It does not know what is asked.
 import json
 import os
 import socket
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 
 from ide_bridge.errors import Disconnected, RemoteError, SetupProblem
@@ -59,6 +60,12 @@ class Conversation:
         return self
 
     def __exit__(self, *_exception: object) -> None:
+        self._line.close()
+
+    def hang_up(self) -> None:
+        """Let whoever reads from this line, in another thread, see its end."""
+        with suppress(OSError):
+            self._line.shutdown(socket.SHUT_RDWR)
         self._line.close()
 
     def request(self, method: str, params: object = None) -> object:

@@ -12,10 +12,13 @@ from typing import Protocol
 from ide_bridge.errors import InvalidParams
 from ide_bridge.tools.registry import Context
 
-__all__ = ["Client", "Clients"]
+__all__ = ["COMMAND", "Client", "Clients"]
 
 Happening = Callable[[str, str], None] | None
 """Told in human words what happens: who, and what; None when nobody listens."""
+
+COMMAND = "ide-bridge call"
+"""What this user's own commands are called."""
 
 _WHO_LIMIT = 40
 _WHAT_LIMIT = 100

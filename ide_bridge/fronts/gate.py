@@ -12,7 +12,7 @@ import hmac
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-__all__ = ["check_token", "host_gate", "refuse_origin"]
+__all__ = ["check_bearer", "check_token", "host_gate", "refuse_origin"]
 
 HEADER_TOKEN = "X-Claude-Code-Ide-Authorization"  # noqa: S105 - the name of a header
 
@@ -43,3 +43,9 @@ def check_token(request: web.Request, header: str, token: str) -> None:
     # aiohttp hands over bytes that are no UTF-8 as surrogates; they are given back as the bytes they were.
     if len(given) != 1 or not hmac.compare_digest(given[0].encode(errors="surrogateescape"), token.encode()):
         raise web.HTTPUnauthorized(text="The token in the lock file is needed.\n")
+
+
+def check_bearer(request: web.Request, token: str) -> None:
+    """Demand the token of a CLI that we have started ourselves, and no browser."""
+    refuse_origin(request)
+    check_token(request, "Authorization", f"Bearer {token}")

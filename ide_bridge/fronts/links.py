@@ -84,6 +84,11 @@ class Links:
         for editor in self._editors.values():
             editor.tell(level, text)
 
+    def notify(self, method: str, params: object) -> None:
+        """Tell every plug-in something that an editor itself need not understand."""
+        for client in self._editors:
+            self._line(client).notify(method, params)
+
     def goodbye(self) -> None:
         """Tell every relay that we stop on purpose."""
         for client in self._editors:

@@ -17,42 +17,12 @@ import msgspec
 
 from ide_bridge.errors import NotShared
 from ide_bridge.model import Selection
-from ide_bridge.settings import WORKSPACE_FILE_NAME, Policy, Settings, stricter
+from ide_bridge.settings import SECRETS, WORKSPACE_FILE_NAME, Policy, Settings, stricter
 from ide_bridge.workspace.beneath import real_path
 from ide_bridge.workspace.deny_list import DenyList
 from ide_bridge.workspace.places import Place, Root, is_called, within
 
-__all__ = ["DENIED", "Sharing"]
-
-DENIED = (
-    ".env*",
-    "!.env.example",
-    "!.env.sample",
-    "!.env.template",
-    ".env.example/",
-    ".env.sample/",
-    ".env.template/",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "id_rsa",
-    "id_dsa",
-    "id_ecdsa",
-    "id_ed25519",
-    ".netrc",
-    ".pgpass",
-    ".npmrc",
-    ".pypirc",
-    ".htpasswd",
-    ".git-credentials",
-    "credentials.json",
-    "**/.aws/credentials",
-    ".ssh/",
-    ".gnupg/",
-)
+__all__ = ["Sharing"]
 
 _POLICIES: tuple[Policy, ...] = get_args(Policy)
 
@@ -126,7 +96,7 @@ class Sharing:
         return settings
 
     def _all_patterns(self) -> _Patterns:
-        return _Patterns.of((*DENIED, *self._obeyed.deny, *self._denied))
+        return _Patterns.of((*SECRETS, *self._obeyed.deny, *self._denied))
 
     # -- what may be touched -------------------------------------------------------------------------------
 

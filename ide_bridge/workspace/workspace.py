@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from ide_bridge.home import workspace_folder
-from ide_bridge.settings import LiveSettings, Settings
+from ide_bridge.settings import ApprovalPolicy, LiveSettings, Settings
 from ide_bridge.workspace.audit import Audit
 from ide_bridge.workspace.deny_rules import DenyRules
 from ide_bridge.workspace.files import Files, OpenText, Stamp
@@ -41,6 +41,8 @@ class Workspace:
     ) -> None:
         self.folders = [os.path.realpath(os.fspath(folder)) for folder in folders or (".",)]
         self._settings = _asked(settings or Settings())
+        self.approval_policy: Callable[[str], ApprovalPolicy] = (settings or Settings()).approval_policy
+        """How the questions of a session in a folder are answered without a person."""
         self.sharing = Sharing(
             denied,
             settings=self._settings,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.bench import dispatch, editing, editors, launch, listing, roundtrips
+from tests.bench import dispatch, editing, editors, launch, listing, roundtrips, transcripts
 from tests.bench.stage import Stage
 from tests.bench.table import Figure, Unmeasured, show, tell
 
@@ -32,6 +32,10 @@ BENCHMARKS: dict[str, Callable[[Stage], Awaitable[list[Figure]]]] = {
     "KEYS": editors.keys,
     "L1": editors.attaching,
     "L2": editors.starting_up,
+    "T1": transcripts.first_page,
+    "T2": transcripts.added,
+    "T3": transcripts.many_records,
+    "T4": transcripts.past,
 }
 
 

@@ -51,6 +51,11 @@ class BridgeProcess:
         """The lock file by which a CLI finds this bridge."""
         return Path(self.ready["lock"])
 
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended yet."""
+        return self._process.poll() is None
+
     def log(self) -> str:
         """What the bridges of this home have written to stderr."""
         return self._log.read_text(encoding="utf-8", errors="replace")

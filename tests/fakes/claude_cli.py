@@ -12,9 +12,9 @@ from typing import Any, Self
 from tests.fakes.programs import program, unavailable
 from tests.fakes.terminal import Terminal
 
-__all__ = ["NEWEST", "OLD", "Home", "claude_command", "start_claude"]
+__all__ = ["LAST_OVER_SOCKET", "NEWEST", "OLD", "Home", "claude_command", "start_claude"]
 
-NEWEST, OLD = "2.1.326", "2.1.37"
+NEWEST, LAST_OVER_SOCKET, OLD = "2.1.326", "2.1.120", "2.1.37"
 INSTALLED = Path(__file__).parents[2] / ".cache" / "claude"
 KEY = "sk-ant-api03-invented-for-tests-0123456789abcdefghij"
 

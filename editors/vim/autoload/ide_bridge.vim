@@ -41,6 +41,45 @@ function! ide_bridge#claude(mods, arguments) abort
   call ide_bridge#terminal#Toggle(a:mods, a:arguments)
 endfunction
 
+" Asks Claude something: range is how many numbers the user gave; an empty question is asked for.
+function! ide_bridge#ask(new, range, first, last, question) abort
+  call ide_bridge#ask#Command(a:new ? v:true : v:false, a:range, a:first, a:last, a:question)
+endfunction
+
+function! ide_bridge#sessions() abort
+  call ide_bridge#sessions#List()
+endfunction
+
+function! ide_bridge#interrupt(session) abort
+  call ide_bridge#sessions#Interrupt(a:session)
+endfunction
+
+function! ide_bridge#stop_session(session) abort
+  call ide_bridge#sessions#StopOne(a:session)
+endfunction
+
+function! ide_bridge#approvals() abort
+  call ide_bridge#approvals#List()
+endfunction
+
+" With for_session, the like of it is not asked again in the same session.
+function! ide_bridge#approve(for_session, approval) abort
+  call ide_bridge#approvals#Approve(a:approval, a:for_session ? v:true : v:false)
+endfunction
+
+" What begins with the id of an approval means that one; the rest is the reason.
+function! ide_bridge#deny(words) abort
+  call ide_bridge#approvals#Deny(a:words)
+endfunction
+
+function! ide_bridge#complete_session(lead, line, position) abort
+  return join(ide_bridge#sessions#Complete(), "\n")
+endfunction
+
+function! ide_bridge#complete_approval(lead, line, position) abort
+  return join(ide_bridge#approvals#Complete(), "\n")
+endfunction
+
 function! ide_bridge#complete_sharing(lead, line, position) abort
   return "full\npath\noff"
 endfunction

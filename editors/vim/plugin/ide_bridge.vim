@@ -23,12 +23,24 @@ command! -bar -nargs=? -complete=custom,ide_bridge#complete_sharing
       \ IdeBridgeSharing call ide_bridge#sharing(<q-args>)
 command! -nargs=* -complete=custom,ide_bridge#complete_claude
       \ IdeBridgeClaude call ide_bridge#claude(<q-mods>, [<f-args>])
+command! -bang -nargs=* -range=0 IdeBridgeAsk call ide_bridge#ask(<bang>0, <range>, <line1>, <line2>, <q-args>)
+command! -bar IdeBridgeSessions call ide_bridge#sessions()
+command! -bar -nargs=? -complete=custom,ide_bridge#complete_session
+      \ IdeBridgeInterrupt call ide_bridge#interrupt(<q-args>)
+command! -bar -nargs=? -complete=custom,ide_bridge#complete_session
+      \ IdeBridgeStopSession call ide_bridge#stop_session(<q-args>)
+command! -bar IdeBridgeApprovals call ide_bridge#approvals()
+command! -bar -bang -nargs=? -complete=custom,ide_bridge#complete_approval
+      \ IdeBridgeApprove call ide_bridge#approve(<bang>0, <q-args>)
+command! -nargs=* -complete=custom,ide_bridge#complete_approval IdeBridgeDeny call ide_bridge#deny(<q-args>)
 
 nnoremap <silent> <Plug>(ide-bridge-send) :<C-U>IdeBridgeSend<CR>
 xnoremap <silent> <Plug>(ide-bridge-send) :IdeBridgeSend<CR>
 nnoremap <silent> <Plug>(ide-bridge-accept) :<C-U>IdeBridgeAccept<CR>
 nnoremap <silent> <Plug>(ide-bridge-reject) :<C-U>IdeBridgeReject<CR>
 nnoremap <silent> <Plug>(ide-bridge-claude) :<C-U>IdeBridgeClaude<CR>
+nnoremap <silent> <Plug>(ide-bridge-ask) :<C-U>IdeBridgeAsk<CR>
+xnoremap <silent> <Plug>(ide-bridge-ask) :IdeBridgeAsk<CR>
 
 if get(g:, 'ide_bridge_mappings', 0)
   nmap <Leader>as <Plug>(ide-bridge-send)
@@ -36,6 +48,8 @@ if get(g:, 'ide_bridge_mappings', 0)
   nmap <Leader>aa <Plug>(ide-bridge-accept)
   nmap <Leader>ar <Plug>(ide-bridge-reject)
   nmap <Leader>ac <Plug>(ide-bridge-claude)
+  nmap <Leader>aq <Plug>(ide-bridge-ask)
+  xmap <Leader>aq <Plug>(ide-bridge-ask)
 endif
 
 if get(g:, 'ide_bridge_auto_start', 0)

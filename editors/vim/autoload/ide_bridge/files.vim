@@ -110,7 +110,7 @@ def Room(window: number): bool
 enddef
 
 def InDiff(): bool
-  return !empty(tabpagebuflist()->filter((_, buffer) => bufname(buffer) =~# '^ide-bridge://'))
+  return !empty(tabpagebuflist()->filter((_, buffer) => bufname(buffer) =~# '^ide-bridge://\%(current\|proposed\)/'))
 enddef
 
 def Select(start: dict<any>, end: dict<any>)

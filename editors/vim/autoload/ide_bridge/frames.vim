@@ -6,6 +6,8 @@ vim9script
 #
 # It does not know jobs, or what a message means.
 
+const SLICE = 0x8000
+
 var chunks: list<string> = []
 var held = 0
 var wanted = 0
@@ -17,8 +19,17 @@ export def Reset()
   wanted = 0
 enddef
 
-# The bodies that are complete now, in order.
+# The bodies that are complete now, in order. Much at once is taken in slices: whatever is done with a string in
+# Vim takes as long as all of it is.
 export def Feed(chunk: string): list<string>
+  var bodies: list<string> = []
+  for start in range(0, strlen(chunk) - 1, SLICE)
+    bodies += FeedSlice(strpart(chunk, start, SLICE))
+  endfor
+  return bodies
+enddef
+
+def FeedSlice(chunk: string): list<string>
   chunks->add(chunk)
   held += strlen(chunk)
   var bodies: list<string> = []

@@ -3,6 +3,7 @@ vim9script
 #
 # It does not know sockets, ports or clients' wishes; what each request means is in the other files.
 
+import autoload 'ide_bridge/approvals.vim'
 import autoload 'ide_bridge/command.vim'
 import autoload 'ide_bridge/diagnostics.vim'
 import autoload 'ide_bridge/diff.vim'
@@ -11,11 +12,12 @@ import autoload 'ide_bridge/files.vim'
 import autoload 'ide_bridge/frames.vim'
 import autoload 'ide_bridge/say.vim'
 import autoload 'ide_bridge/selection.vim'
+import autoload 'ide_bridge/sessions.vim'
 import autoload 'ide_bridge/status.vim'
 
 const LINK = 1
 const FEATURES = ['selection', 'diagnostics', 'diff', 'focus', 'dirty']
-const METHOD_NOT_FOUND = -32601
+export const METHOD_NOT_FOUND = -32601
 const INTERNAL_ERROR = -32603
 const LAST_WORDS = 300  # ms for what is decided while Vim is quitting
 const LAST_LINE = 20  # ms for what the job has written when it ends
@@ -128,6 +130,10 @@ export def Runs(): bool
   return job != null_job && job_status(job) ==# 'run'
 enddef
 
+export def IsReady(): bool
+  return ready
+enddef
+
 # Does something when the bridge has answered, which starts if it has to.
 export def WhenReady(Action: func())
   if ready
@@ -166,6 +172,8 @@ def Gone()
     events.End()
     diff.CloseAll()
     selection.Reset()
+    sessions.Detached()
+    approvals.Reset()
     status.Ended()
   endif
 enddef
@@ -178,7 +186,7 @@ export def Notify(method: string, params: dict<any>)
   endif
 enddef
 
-# `Then` gets the whole answer, with `result` or `error`.
+# `Then` gets the whole answer, with `result` or `error`; and `has_nul`, whether it has lost characters on the way.
 export def Request(method: string, params: dict<any>, Then: func(dict<any>))
   next_id += 1
   pending[next_id] = Then
@@ -208,15 +216,15 @@ def Received(chunk: string)
 enddef
 
 def Handle(body: string)
-  const message: dict<any> = json_decode(body)
+  var message: dict<any> = json_decode(body)
   if !message->has_key('method')
     const Then = pending->get(message.id, null_function)
     if Then != null_function
       pending->remove(message.id)
-      Then(message)
+      Then(extend(message, {has_nul: frames.HasNul(body)}))
     endif
   elseif !message->has_key('id')
-    Told(message.method, message->get('params', {}))
+    Told(message.method, message->get('params', {}), frames.HasNul(body))
   else
     Send(extend({jsonrpc: '2.0', id: message.id}, Answer(message, frames.HasNul(body))))
   endif
@@ -256,7 +264,7 @@ def Place(params: dict<any>, name: string): dict<any>
   return place == null ? {} : place
 enddef
 
-def Told(method: string, params: dict<any>)
+def Told(method: string, params: dict<any>, has_nul: bool)
   try
     if method ==# 'fileChanged'
       files.Reload(params.path)
@@ -264,6 +272,12 @@ def Told(method: string, params: dict<any>)
       status.ClientsChanged(params.clients)
     elseif method ==# 'message'
       {error: say.Error, warning: say.Warning}->get(params.level, say.Info)(params.text)
+    elseif method ==# 'sessionEvent'
+      sessions.Happened(params)
+    elseif method ==# 'approvalAsked'
+      approvals.Asked(extend(params, {has_nul: has_nul}))
+    elseif method ==# 'approvalClosed'
+      approvals.Closed(params)
     endif
   catch
     say.Error(say.Sentence(v:exception))

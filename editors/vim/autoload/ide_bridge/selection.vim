@@ -28,6 +28,22 @@ export def Buffer(): number
   return empty(last) ? 0 : max([0, buffers.BufferOf(last.path)])
 enddef
 
+# What was selected last in this buffer, as exactly as it was; for a command that has ended Visual mode.
+export def Visual(): dict<any>
+  const view = winsaveview()
+  noautocmd normal! gv
+  const chosen = Selected()
+  execute "noautocmd normal! \<Esc>"
+  winrestview(view)
+  return chosen
+enddef
+
+# Whole lines; the first line is 1.
+export def Lines(first: number, final: number): dict<any>
+  const lines = getline(first, final)
+  return Told(lines, lines, first, 0, final, strchars(lines[-1]))
+enddef
+
 # Tell the bridge, unless it knows.
 export def Report()
   if Look()
@@ -89,7 +105,7 @@ def Between(kind: string): dict<any>
   endif
   const lines = getline(from[1], to[1])
   if kind ==# 'V'
-    return Told(lines, lines, from[1], 0, to[1], strchars(lines[-1]))
+    return Lines(from[1], to[1])
   endif
   return kind ==# 'v' ? Characters(lines, from, to) : Block(lines, from[1], to[1])
 enddef

@@ -3,11 +3,13 @@ vim9script
 #
 # It does not know how any of it is learnt but by asking the bridge.
 
+import autoload 'ide_bridge/approvals.vim'
 import autoload 'ide_bridge/command.vim'
 import autoload 'ide_bridge/diagnostics.vim'
 import autoload 'ide_bridge/diff.vim'
 import autoload 'ide_bridge/events.vim'
 import autoload 'ide_bridge/link.vim'
+import autoload 'ide_bridge/page.vim'
 import autoload 'ide_bridge/say.vim'
 
 const PAGE = 'ide-bridge://status'
@@ -33,6 +35,7 @@ export def Began(hello: dict<any>)
   events.Raise('Started', {port: hello->get('port', 0), pid: hello->get('pid', 0)})
   ClientsChanged(hello->get('clients', []))
   Ask({})
+  approvals.Begin()
 enddef
 
 export def Ended()
@@ -94,6 +97,10 @@ export def Line(): string
   if open > 0
     parts->add(open == 1 ? '1 diff' : $'{open} diffs')
   endif
+  const asked = approvals.Count()
+  if asked > 0
+    parts->add(asked == 1 ? '1 approval' : $'{asked} approvals')
+  endif
   if sharing !=# 'full'
     parts->add($'sharing {sharing}')
   endif
@@ -104,10 +111,10 @@ enddef
 
 export def Show()
   if !link.Runs() || empty(bridge)
-    Page(Local(link.Runs() ? 'starting' : 'not started; :IdeBridgeStart starts it', []))
+    page.Show(PAGE, Local(link.Runs() ? 'starting' : 'not started; :IdeBridgeStart starts it', []))
     return
   endif
-  link.Request('status', {}, (answer) => Page(Local('attached', answer->has_key('error')
+  link.Request('status', {}, (answer) => page.Show(PAGE, Local('attached', answer->has_key('error')
     ? [answer.error.message] : Remote(answer.result))))
 enddef
 
@@ -137,21 +144,4 @@ enddef
 
 def Listed(title: string, lines: list<string>): list<string>
   return lines->empty() ? [printf('%-12s none', title)] : [title] + lines->mapnew((_, line) => '  ' .. line)
-enddef
-
-def Page(lines: list<string>)
-  const window = bufwinid(PAGE)
-  if window >= 0
-    win_gotoid(window)
-  else
-    execute 'botright :' .. min([len(lines), &lines * 2 / 3]) .. 'new'
-    setlocal buftype=nofile bufhidden=wipe noswapfile nobuflisted nonumber norelativenumber winfixheight
-    execute 'silent file' PAGE
-    nnoremap <buffer> <silent> q <Cmd>close<CR>
-  endif
-  setlocal modifiable
-  silent deletebufline(bufnr(), 1, '$')
-  setline(1, lines)
-  setlocal nomodifiable nomodified
-  cursor(1, 1)
 enddef

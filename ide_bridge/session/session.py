@@ -1,0 +1,466 @@
+"""One session: a CLI, what it is asked and what it says.
+
+1. A prompt is written down before it is sent, and crossed out when the CLI echoes it. What is not crossed out is
+   sent again, with the same uuid, whenever the CLI may not have it; the CLI runs no uuid twice.
+2. The state is what the CLI says it is; versions that say nothing work from a prompt until its result. An open
+   approval makes it ``waiting``, whatever else is true.
+3. What the CLI asks and we do not understand is refused at once, or it would wait for ever.
+4. When the CLI is gone its approvals are closed and its requests fail. The session is ``stopped`` if we wanted
+   that, and ``lost`` otherwise.
+
+It does not know how the CLI was started, who watches, or what other sessions there are.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+from uuid import uuid4
+
+from msgspec import Raw
+
+from ide_bridge.errors import BridgeError, Disconnected, InvalidRequest, RemoteError, Unsupported
+from ide_bridge.session import events
+from ide_bridge.session.approvals import Approval, Closed, Inbox
+from ide_bridge.session.channel import Channel, Returned
+from ide_bridge.session.control import Answered, Broken, Control, Failed, Said, Withdrawn
+from ide_bridge.session.control import Event as ControlEvent
+from ide_bridge.session.log import Log
+from ide_bridge.session.messages import Message, Result, System, User
+from ide_bridge.session.questions import Asked, CanUseTool
+from ide_bridge.session.records import Record, Records, Unconfirmed
+from ide_bridge.session.reports import Init, SessionStateChanged, SessionTitleChanged, Status
+from ide_bridge.session.requests import Initialize, Interrupt, Request, SetModel, SetPermissionMode
+from ide_bridge.session.replies import Denied, Verdict
+from ide_bridge.session.telling import told
+from ide_bridge.session.titles import title_of
+
+__all__ = ["Process", "Session"]
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 60.0
+REQUEST_SECONDS = 15.0
+OUTBOX_LIMIT = 1_000
+_REMEMBERED = 10_000
+_TITLE_LIMIT = 80
+_STATES: dict[str, events.StateName] = {"running": "working", "requires_action": "working", "idle": "idle"}
+
+
+class Process(Protocol):
+    """What runs the CLI."""
+
+    @property
+    def pid(self) -> int:
+        """The CLI's own."""
+
+    @property
+    def complaint(self) -> str:
+        """What it said last on its error output."""
+
+    async def wait(self) -> int:
+        """Its exit code, when it has one."""
+
+    async def end(self) -> int:
+        """End it and all it started, in steps; gives the exit code."""
+
+
+class Session:
+    """One session, live or not."""
+
+    def __init__(self, record: Record, records: Records, inbox: Inbox, changed: Callable[[], None]) -> None:
+        self.record = record
+        self.log = Log()
+        self.problem = ""
+        self._records = records
+        self._inbox = inbox
+        self._changed = changed
+        self._state: events.StateName = "stopped" if record.stopped else "lost"
+        self._phase: events.StateName = "idle"
+        self._says_its_state = False
+        self._in_turn = False
+        self._waiting: dict[str, Approval] = {}
+        self._known: dict[str, None] = {}
+        self._run: _Run | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # -- what is known of it --------------------------------------------------------------------------------
+
+    @property
+    def id(self) -> str:
+        """The CLI's own id for it, chosen by us."""
+        return self.record.session
+
+    @property
+    def state(self) -> events.StateName:
+        """What it is doing."""
+        return self._state
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a CLI."""
+        return self._run is not None
+
+    def described(self) -> dict[str, object]:
+        """What ``sessions`` shows of it."""
+        record = self.record
+        shown: dict[str, object] = {
+            "session": record.session,
+            "folder": record.folder,
+            "title": record.title,
+            "state": self._state,
+            "model": record.model,
+            "mode": record.mode,
+            "version": record.version,
+            "pid": self._run.process.pid if self._run else None,
+            "over": record.over,
+            "created": record.created,
+            "changed": record.changed,
+            "cost": record.cost,
+            "approvals": [approval.id for approval in self._waiting.values()],
+            "prompts": record.prompts,
+        }
+        if record.fork_of:
+            shown["forkOf"] = record.fork_of
+        if self.problem:
+            shown["problem"] = self.problem
+        return shown
+
+    # -- running it -----------------------------------------------------------------------------------------
+
+    def begin(self, channel: Channel, process: Process) -> None:
+        """The CLI is there; from now on it is talked to."""
+        self.problem = ""
+        self.record.stopped = False
+        self._phase, self._says_its_state, self._in_turn = "starting", False, False
+        self._run = _Run(channel, process, self.record.version)
+        self._task = asyncio.create_task(self._live(self._run))
+        self._look()
+
+    def begins_anew(self) -> None:
+        """The CLI was ended before it had written anything down; only what was not sent yet is still known."""
+        if self.record.begun:
+            self.log.add(events.Notice("warning", "Claude was ended before it wrote this conversation down."))
+
+    async def stop(self) -> None:
+        """End it on purpose, and return when nothing of it runs any more."""
+        if self._run is not None:
+            self._run.wanted = True
+            await self._run.process.end()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    # -- what it is asked -----------------------------------------------------------------------------------
+
+    def prompt(self, text: str, uuid: str | None = None, by: str = "") -> str:
+        """Have something done; gives the uuid by which the CLI knows it. The same uuid again changes nothing."""
+        uuid = uuid or str(uuid4())
+        if uuid in self._known or any(prompt.uuid == uuid for prompt in self.record.unconfirmed):
+            return uuid
+        self.record.unconfirmed = (*self.record.unconfirmed, Unconfirmed(uuid, text))
+        self.record.prompts += 1
+        self.record.title = self.record.title or _first_line(text)
+        self._save()
+        self.log.add(events.Prompt(uuid, text, by))
+        if self._run is not None and self._run.ready:
+            self._send(self._run.control.prompt(text, uuid))
+        if self._phase == "idle" and not self._says_its_state:
+            self._phase = "working"
+        self._look()
+        return uuid
+
+    async def interrupt(self) -> None:
+        """Break off what it is doing."""
+        await self.request(Interrupt())
+
+    async def set_model(self, model: str) -> None:
+        """Let another model go on."""
+        await self.request(SetModel(model))
+        self.record.model = model
+        self._save()
+
+    async def set_mode(self, mode: str) -> None:
+        """Have it ask more or less."""
+        await self.request(SetPermissionMode(mode))
+        self.record.mode = mode
+        self._save()
+
+    async def request(self, request: Request, *, seconds: float = REQUEST_SECONDS) -> dict[str, Any]:
+        """Ask the CLI itself; raises ``RemoteError`` with its words, or says that it does not answer."""
+        run = self._run
+        if run is None:
+            raise InvalidRequest(f"Session {self.id[:8]} is not running; resume it first.")
+        if not run.ready and not isinstance(request, Initialize):
+            await run.started.wait()
+        return await run.ask(request, seconds)
+
+    # -- approvals ------------------------------------------------------------------------------------------
+
+    def approval_asked(self, approval: Approval) -> None:
+        """A question of this session is open."""
+        self._waiting[approval.id] = approval
+        self.log.add(events.ApprovalAsked(approval))
+        self._look()
+
+    def approval_closed(self, closed: Closed) -> None:
+        """A question of this session is open no longer."""
+        if self._waiting.pop(closed.approval.id, None) is not None:
+            self.log.add(events.ApprovalClosed(closed.approval.id, closed.outcome, closed.by, closed.reason))
+            self._look()
+
+    # -- the conversation -----------------------------------------------------------------------------------
+
+    async def _live(self, run: "_Run") -> None:
+        writing = asyncio.create_task(run.write())
+        starting = asyncio.create_task(self._start(run))
+        try:
+            async for data in run.channel:
+                if isinstance(data, Returned):
+                    starting.cancel()
+                    starting = asyncio.create_task(self._start(run))
+                else:
+                    await self._hear(run, data)
+        except Exception:
+            logger.exception("a session ended badly")
+        finally:
+            for task in (writing, starting):
+                task.cancel()
+            await asyncio.gather(writing, starting, return_exceptions=True)
+            await self._ended(run)
+
+    async def _start(self, run: "_Run") -> None:
+        """Say hello, find the questions that are open, and send what the CLI may not have."""
+        try:
+            await run.ask(Initialize(), START_SECONDS)
+        except BridgeError as problem:
+            if run is self._run:
+                self.problem = str(problem)
+                await run.process.end()
+            return
+        run.ready = True
+        run.started.set()
+        for line in run.unanswered():
+            run.send(line)
+        for prompt in self.record.unconfirmed:
+            run.send(run.control.prompt(prompt.text, prompt.uuid))
+        if self._phase == "starting":
+            self._phase = "working" if self.record.unconfirmed and not self._says_its_state else "idle"
+        self._look()
+
+    async def _hear(self, run: "_Run", data: bytes) -> None:
+        for number, event in enumerate(run.control.receive(data)):
+            if number % 50 == 49:
+                await asyncio.sleep(0)  # a chunk may hold thousands, and there are other sessions
+            self._take(run, event)
+
+    def _take(self, run: "_Run", event: ControlEvent) -> None:
+        match event:
+            case Said():
+                self._said(event.message)
+            case Asked():
+                self._asked(run, event)
+            case Withdrawn():
+                self._inbox.withdraw(self.id, event.request_id)
+            case Answered() | Failed():
+                run.answered(event)
+                for pending in run.control.pending(event.pending) if event.request_id in run.hellos else ():
+                    self._take(run, pending)
+            case Broken():
+                self.log.add(
+                    events.Notice("warning", f"The CLI said something that cannot be read: {event.reason}")
+                )
+
+    def _said(self, message: Message) -> None:
+        if isinstance(message, User) and message.is_replay and message.uuid is not None:
+            self._confirmed(message.uuid)
+        elif isinstance(message, System):
+            self._heed(message)
+        elif isinstance(message, Result):
+            self._turn_ended(message)
+        for event in told(message, lambda tool, given: title_of(tool, given, self.record.folder)):
+            self.log.add(event)
+        self.log.add(events.Message(Raw(message.raw)))
+
+    def _heed(self, message: System) -> None:
+        match message:
+            case Init():
+                self.record.model = message.model or self.record.model
+                self.record.mode = message.permission_mode or self.record.mode
+                self._in_turn = True
+                if not self._says_its_state:
+                    self._phase = "working"
+            case SessionStateChanged() if message.state in _STATES:
+                self._says_its_state = True
+                self._phase = _STATES[message.state]
+            case SessionTitleChanged() if message.title:
+                self.record.title = _first_line(message.title)
+            case Status() if message.permission_mode:
+                self.record.mode = message.permission_mode
+            case _:
+                pass
+        self._look()
+
+    def _turn_ended(self, message: Result) -> None:
+        self._in_turn = False
+        if message.total_cost_usd is not None:
+            self.record.cost = message.total_cost_usd
+        if not self._says_its_state and not self.record.unconfirmed:
+            self._phase = "idle"
+        self._save()
+        self._look()
+
+    def _confirmed(self, uuid: str) -> None:
+        self._known[uuid] = None
+        if len(self._known) > _REMEMBERED:
+            del self._known[next(iter(self._known))]
+        kept = tuple(prompt for prompt in self.record.unconfirmed if prompt.uuid != uuid)
+        if kept != self.record.unconfirmed:
+            self.record.unconfirmed, self.record.begun = kept, True
+            self._save()
+        if not self._in_turn:
+            self._known_before()
+
+    def _known_before(self) -> None:
+        """A prompt was echoed and no turn began: an earlier CLI had it, and was ended before it was done with it."""
+        self.log.add(events.Notice("info", "Claude had this prompt before the session was lost; ask it to go on."))
+        if not self._says_its_state and not self.record.unconfirmed:
+            self._phase = "idle"
+        self._look()
+
+    def _asked(self, run: "_Run", asked: Asked) -> None:
+        if not isinstance(asked.request, CanUseTool):
+            run.send(run.control.refuse(asked.request_id, "This controller does not offer that."))
+            return
+
+        def tell(verdict: Verdict) -> None:
+            if isinstance(verdict, Denied):
+                run.send(run.control.deny(asked.request_id, verdict.message, interrupt=verdict.interrupt))
+            else:
+                run.send(run.control.allow(asked.request_id, verdict.input, verdict.permissions))
+
+        self._inbox.ask(self.id, self.record.folder, asked.request_id, asked.request, tell)
+
+    async def _ended(self, run: "_Run") -> None:
+        code = await run.process.end()
+        run.close()
+        self._run = None
+        self._inbox.leave(self.id)
+        ended_well = run.wanted or (code == 0 and self._phase == "idle" and not self.problem)
+        self.record.stopped = ended_well
+        if not ended_well:
+            self.problem = self.problem or _last_words(run.process.complaint) or f"The CLI ended with code {code}."
+        self._phase = "idle"
+        self._save()
+        self.log.add(events.Ended(code, "" if ended_well else self.problem))
+        self._look()
+
+    # -- keeping --------------------------------------------------------------------------------------------
+
+    def _send(self, line: bytes) -> None:
+        if self._run is not None:
+            self._run.send(line)
+
+    def _save(self) -> None:
+        self.record.changed = time.time()
+        try:
+            self._records.save(self.record)
+        except BridgeError as problem:
+            logger.warning("%s", problem)
+
+    def _look(self) -> None:
+        """Find out the state, and tell if it is another."""
+        if self._run is None:
+            state: events.StateName = "stopped" if self.record.stopped else "lost"
+        else:
+            state = "waiting" if self._waiting and self._phase != "starting" else self._phase
+        if state != self._state:
+            self._state = state
+            self.log.add(events.State(state))
+            self._changed()
+
+
+class _Run:
+    """The time of one CLI in a session."""
+
+    def __init__(self, channel: Channel, process: Process, version: str) -> None:
+        self.channel = channel
+        self.process = process
+        self.control = Control(_numbers(version))
+        self.ready = False
+        self.started = asyncio.Event()
+        self.wanted = False
+        self.hellos: set[str] = set()
+        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
+        self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
+
+    def send(self, line: bytes | None) -> None:
+        """Put a line on its way, unless there is nothing to say."""
+        if line is None:
+            return
+        if self._outbox.qsize() >= OUTBOX_LIMIT:
+            raise Unsupported("The CLI does not read what it is sent; wait, or stop the session.")
+        self._outbox.put_nowait(line)
+
+    async def write(self) -> None:
+        """Send what is to be sent, as fast as the CLI takes it."""
+        with contextlib.suppress(Disconnected):
+            while True:
+                await self.channel.send(await self._outbox.get())
+
+    async def ask(self, request: Request, seconds: float) -> dict[str, Any]:
+        """Ask, and wait for the answer; a CLI may say nothing at all to what it does not know."""
+        loop = asyncio.get_running_loop()
+        request_id, line = self.control.request(request, until=loop.time() + seconds)
+        answer: asyncio.Future[dict[str, Any]] = loop.create_future()
+        self._asked[request_id] = answer
+        if isinstance(request, Initialize):
+            self.hellos.add(request_id)
+        self.send(line)
+        try:
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError:
+            self.control.expire(loop.time())
+            raise Unsupported("The CLI does not answer; it may not know what it was asked.") from None
+        finally:
+            self._asked.pop(request_id, None)
+
+    def answered(self, event: Answered | Failed) -> None:
+        """The CLI has answered."""
+        answer = self._asked.get(event.request_id)
+        if answer is None or answer.done():
+            return
+        if isinstance(event, Answered):
+            answer.set_result(event.response)
+        else:
+            answer.set_exception(RemoteError(RemoteError.code, event.error))
+
+    def unanswered(self) -> list[bytes]:
+        """The requests that the CLI may not have."""
+        lines = (self.control.again(request_id) for request_id in self._asked)
+        return [line for line in lines if line is not None]
+
+    def close(self) -> None:
+        """It is over: nobody waits for an answer any more."""
+        self.started.set()
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_exception(Disconnected("The CLI is gone."))
+
+
+def _numbers(version: str) -> tuple[int, int, int]:
+    major, minor, patch = (int(number) for number in version.split("."))
+    return major, minor, patch
+
+
+def _last_words(complaint: str) -> str:
+    """The last line of a complaint that was meant for people."""
+    lines = [line.strip() for line in complaint.splitlines() if not line.lstrip().startswith("{")]
+    return next((line for line in reversed(lines) if line), "")
+
+
+def _first_line(text: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= _TITLE_LIMIT else f"{line[: _TITLE_LIMIT - 1]}…"
