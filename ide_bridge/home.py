@@ -3,7 +3,7 @@
 ``platformdirs`` knows the rules of every system. Its import takes as long as the rest of the start together,
 so the rule of Linux, two lines, stands here as well; a test holds the two equal.
 
-It does not know what is kept, and nothing about the folders of Claude Code.
+It does not know what is kept. Of Claude Code it knows only which folder is its own.
 """
 
 import errno
@@ -14,6 +14,7 @@ import sys
 from ide_bridge.errors import SetupProblem
 
 __all__ = [
+    "claude_folder",
     "config_folder",
     "open_regular",
     "private_folder",
@@ -47,6 +48,11 @@ def config_folder() -> str:
 
         return user_config_dir(_APP, appauthor=False)
     return _xdg("XDG_CONFIG_HOME", ".config")
+
+
+def claude_folder() -> str:
+    """The folder in which Claude Code keeps its things: locks, settings, transcripts."""
+    return os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
 
 
 def workspace_folder(folder: str) -> str:

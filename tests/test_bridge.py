@@ -195,6 +195,7 @@ async def test_status_is_what_the_command_line_promises(home, project):
             "editors": [],
             "diffs": [],
             "sharing": "full",
+            "sessions": [],
         }
 
 

@@ -20,13 +20,12 @@ import pytest
 from ide_bridge.cli import COMMANDS
 from ide_bridge.fronts import claude
 from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS, mcp_methods
-from ide_bridge.settings import Settings
+from ide_bridge.settings import SECRETS, Settings
 from ide_bridge.tools import diagnostics, diffs, documents, selection
 from ide_bridge.tools.files import TOOLS
 from ide_bridge.tools.registry import Registry
 from ide_bridge.wire import connection, framing, peer
 from ide_bridge.workspace import beneath, files, places
-from ide_bridge.settings import SECRETS
 from tests.fakes.pty_process import Pty
 
 ROOT = Path(__file__).parent.parent

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ide_bridge.errors import NotShared
 from ide_bridge.model import Position, Range, Selection
-from ide_bridge.settings import Settings
+from ide_bridge.settings import SECRETS, Settings
 from ide_bridge.workspace.places import Place, Root
-from ide_bridge.workspace.sharing import DENIED, Sharing
+from ide_bridge.workspace.sharing import Sharing
 from ide_bridge.workspace.workspace import Workspace
 from tests.fakes.surroundings import at_home
 
@@ -321,10 +321,10 @@ def test_no_client_writes_the_file_that_says_what_is_shared(folder, name):
 # -- properties --------------------------------------------------------------------------------------------
 
 NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=8)
-SECRETS = st.sampled_from([".env", ".env.local", "a.pem", "b.key", "id_rsa", ".netrc", "credentials.json"])
+SECRET_NAMES = st.sampled_from([".env", ".env.local", "a.pem", "b.key", "id_rsa", ".netrc", "credentials.json"])
 
 
-@given(st.lists(NAMES, max_size=3), SECRETS, st.randoms(use_true_random=False))
+@given(st.lists(NAMES, max_size=3), SECRET_NAMES, st.randoms(use_true_random=False))
 def test_a_secret_is_kept_back_at_any_depth_in_any_case(above, secret, dice):
     spelled = "".join(dice.choice((str.upper, str.lower))(letter) for letter in secret)
     assert refusal(Sharing(), "/".join([*above, spelled])) is not None
@@ -346,4 +346,4 @@ def test_both_forms_of_unicode_are_one_name(parts):
 
 
 def test_the_built_in_list_has_no_line_twice():
-    assert len(set(DENIED)) == len(DENIED)
+    assert len(set(SECRETS)) == len(SECRETS)

@@ -95,7 +95,8 @@
   (let ((input (plist-get approval :input)))
     (pcase (plist-get approval :kind)
       ("question" (mapconcat #'ide-bridge--describe-question (plist-get input :questions) "\n"))
-      ((and "plan" (guard (stringp (plist-get input :plan)))) (plist-get input :plan))
+      ((and "plan" (guard (stringp (plist-get input :plan))))
+       (ide-bridge--plain (plist-get input :plan)))
       (_ (ide-bridge--describe-input input)))))
 
 (defun ide-bridge--describe-question (question)
@@ -109,7 +110,7 @@
 (defun ide-bridge--describe-input (input)
   "INPUT, a property list, one member after another."
   (cl-loop for (key value) on input by #'cddr
-           for text = (if (stringp value) value (ide-bridge--pretty value))
+           for text = (ide-bridge--plain (if (stringp value) value (ide-bridge--pretty value)))
            concat (format "%s:%s\n" (substring (symbol-name key) 1)
                           (if (string-search "\n" text)
                               (concat "\n" (replace-regexp-in-string "^" "    " text))
@@ -164,8 +165,8 @@
 
 (defun ide-bridge--insert-change (path now then)
   "Insert a diff of the file PATH from the text NOW to the text THEN."
-  (let ((old (ide-bridge--write-temporary now))
-        (new (ide-bridge--write-temporary then))
+  (let ((old (ide-bridge--write-temporary (ide-bridge--plain now)))
+        (new (ide-bridge--write-temporary (ide-bridge--plain then)))
         (name (ide-bridge--one-line path))
         (coding-system-for-read 'utf-8-unix))
     (unwind-protect
@@ -203,7 +204,9 @@ The input of APPROVAL is shown as JSON."
          (known (get-buffer name)))
     (with-current-buffer (get-buffer-create name)
       (unless known
-        (insert (ide-bridge--pretty (or (plist-get approval :input) (make-hash-table))) "\n")
+        (insert (ide-bridge--plain (ide-bridge--pretty (or (plist-get approval :input)
+                                                           (make-hash-table))))
+                "\n")
         (goto-char (point-min))
         (ide-bridge--adopt-json)
         (set-buffer-modified-p nil)

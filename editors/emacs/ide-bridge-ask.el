@@ -105,10 +105,6 @@ new session in any case."
 
 (defun ide-bridge--send-question (link params)
   "Send the question in PARAMS on LINK, and show the session that got it."
-  (let ((known (gethash (plist-get params :session) ide-bridge--session-buffers)))
-    (when (and (buffer-live-p known)
-               (not (buffer-local-value 'ide-bridge--session-link known)))
-      (ide-bridge--renew known link)))
   (push link ide-bridge--asking)
   (ide-bridge--session-request
    link 'ask params
@@ -147,6 +143,7 @@ If that fails, say why, and call FAILED."
   (let ((buffer (ide-bridge--session-buffer id)))
     (with-current-buffer buffer
       (unless ide-bridge--session-link
+        (ide-bridge--renew link)
         (add-hook 'kill-buffer-hook #'ide-bridge--unwatch nil t))
       (setq ide-bridge--session-link link
             ide-bridge--session-bridge (ide-bridge--bridge link)
@@ -155,13 +152,12 @@ If that fails, say why, and call FAILED."
     (ide-bridge--look-out)
     buffer))
 
-(defun ide-bridge--renew (buffer link)
-  "Prepare BUFFER, whose session was not watched for a while, to be told on LINK.
+(defun ide-bridge--renew (link)
+  "Prepare the current buffer, whose session was not watched, to be told on LINK.
 The same bridge tells the whole story again; another one only what is new."
-  (with-current-buffer buffer
-    (when (and ide-bridge--session-bridge
-               (equal ide-bridge--session-bridge (ide-bridge--bridge link)))
-      (ide-bridge--clear))))
+  (when (and ide-bridge--session-bridge
+             (equal ide-bridge--session-bridge (ide-bridge--bridge link)))
+    (ide-bridge--clear)))
 
 (defun ide-bridge--clear ()
   "Make the current buffer, that of a session, empty."
@@ -182,7 +178,9 @@ The same bridge tells the whole story again; another one only what is new."
 (defun ide-bridge--session-event (link id event)
   "Take note of EVENT of the session ID, told on LINK."
   (let ((buffer (gethash id ide-bridge--session-buffers)))
-    (when (and (not (buffer-live-p buffer)) (memq link ide-bridge--asking))
+    (when (and (memq link ide-bridge--asking)
+               (not (and (buffer-live-p buffer)
+                         (buffer-local-value 'ide-bridge--session-link buffer))))
       (setq buffer (ide-bridge--watch id link)))
     (when (buffer-live-p buffer)
       (ide-bridge--session-hear buffer event)
@@ -198,7 +196,6 @@ The same bridge tells the whole story again; another one only what is new."
   "Show the session ID of LINK, and watch it."
   (let ((buffer (ide-bridge--session-buffer id)))
     (unless (buffer-local-value 'ide-bridge--session-link buffer)
-      (with-current-buffer buffer (ide-bridge--clear))
       (ide-bridge--watch id link)
       (ide-bridge--session-request
        link 'watchSession (list :session id)
@@ -215,6 +212,7 @@ The same bridge tells the whole story again; another one only what is new."
 
 (defun ide-bridge--lose-sessions (link)
   "Say in the buffers of LINK, which has ended, that they hear no more."
+  (setq ide-bridge--asking (remq link ide-bridge--asking))
   (ide-bridge--each-session
    (lambda (buffer)
      (when (eq link ide-bridge--session-link)

@@ -67,14 +67,18 @@
           (2 (string-replace "\n" "\r" text))
           (_ text))))))
 
+(defun ide-bridge--plain (text)
+  "TEXT with nothing in it that could hide the rest, or show it in another order.
+Such characters are shown as JSON would escape them; lines and tabs stay."
+  (replace-regexp-in-string
+   "[\0-\b\v-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+   (lambda (found) (format "\\u%04x" (aref found 0)))
+   (or text "") t t))
+
 (defun ide-bridge--one-line (text &optional width)
-  "TEXT on one line of at most WIDTH columns.
-Nothing is left in it that could hide the rest, or show it in another order."
-  (let ((line (replace-regexp-in-string
-               "[\n\t\r ]+\\|[[:cntrl:]\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-               (lambda (found)
-                 (if (string-blank-p found) " " (format "\\u%04x" (aref found 0))))
-               (string-trim (or text "")) t t)))
+  "TEXT, made plain, on one line of at most WIDTH columns."
+  (let ((line (string-trim (replace-regexp-in-string "[ \t\r\n]+" " " (or text "")))))
+    (setq line (ide-bridge--plain line))
     (if width (truncate-string-to-width line width nil nil "…") line)))
 
 (defmacro ide-bridge--at (position &rest body)

@@ -6,6 +6,7 @@ It does not know what is done with a session.
 """
 
 import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import msgspec
 from ide_bridge.cli.printable import printable
 from ide_bridge.cli.reach import ask, here
 from ide_bridge.errors import BridgeError, MethodNotFound, RemoteError, SetupProblem
-from ide_bridge.running import find, running_bridges
+from ide_bridge.running import find, is_alive, running_bridges
 from ide_bridge.session.approvals import Approval
 
 if TYPE_CHECKING:
@@ -186,8 +187,10 @@ def _asked(bridge: "Running", method: str) -> list[dict[str, Any]]:
         if error.remote_code == MethodNotFound.code:
             return []
         raise
-    except BridgeError:
-        return []  # it hangs, or has just ended; the others may still answer
+    except BridgeError as error:
+        if is_alive(bridge.pid):  # it has not just ended, but hangs; the others may still answer
+            print(printable(f"ide-bridge: {error}"), file=sys.stderr)
+        return []
     return answer if isinstance(answer, list) else []
 
 

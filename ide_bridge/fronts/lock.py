@@ -8,7 +8,7 @@ It does not know ports, sockets or clients.
 
 import os
 
-from ide_bridge.home import open_regular, private_folder, unusable
+from ide_bridge.home import claude_folder, open_regular, private_folder, unusable
 from ide_bridge.plain_json import to_json
 from ide_bridge.running import is_alive
 
@@ -24,7 +24,7 @@ MARK = "ide-bridge"
 def claude_folders() -> list[str]:
     """Every folder in which some version of the CLI may look, the one we always write to first."""
     home = os.path.expanduser("~")
-    first = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude")
+    first = claude_folder()
     base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
     return [os.path.join(first, "ide"), os.path.join(base, "claude", "ide")]
 

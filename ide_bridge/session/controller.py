@@ -27,7 +27,9 @@ from ide_bridge.session.records import Record, Records, hold
 from ide_bridge.session.sdk_server import SdkServer
 from ide_bridge.session.session import Session
 from ide_bridge.settings import ApprovalPolicy
+from ide_bridge.session.transcript_past import past_session
 from ide_bridge.session.transcript_places import find_transcript
+from ide_bridge.session.transcript_prompts import prompts_in
 
 __all__ = ["Controller", "Over", "Start"]
 
@@ -166,6 +168,8 @@ class Controller:
         lock = hold(session.id)
         try:
             launch = self._plan(session, origin, start.at, environment)
+            if launch.resume == session.id:
+                await _cross_out(session)
             channel, process = await self._run(cli, launch, record.over, environment, lock)
         finally:
             os.close(lock)  # the keeper of the CLI holds it from now on
@@ -231,7 +235,8 @@ class Controller:
         if (ours := self._sessions.get(session)) is not None:
             return ours.record.folder
         path = find_transcript(session)
-        return _folder_in(path) if path else None
+        past = past_session(path) if path else None
+        return past.folder if past else None
 
     def _approval(self, happened: Approval | Closed) -> None:
         approval = happened.approval if isinstance(happened, Closed) else happened
@@ -279,8 +284,12 @@ def _is_written(record: Record, environment: Mapping[str, str]) -> bool:
     return find_transcript(record.session, record.folder) is not None
 
 
-def _folder_in(path: str) -> str | None:
-    return None
+async def _cross_out(session: Session) -> None:
+    """What the CLI has taken up before it ended is not sent again."""
+    uuids = [prompt.uuid for prompt in session.record.unconfirmed]
+    path = find_transcript(session.id, session.record.folder) if uuids else None
+    if path is not None:
+        session.had(await asyncio.to_thread(prompts_in, path, uuids))
 
 
 def _real(folder: str) -> str:

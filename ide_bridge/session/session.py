@@ -144,6 +144,11 @@ class Session:
         if self.record.begun:
             self.log.add(events.Notice("warning", "Claude was ended before it wrote this conversation down."))
 
+    def had(self, uuids: set[str]) -> None:
+        """An earlier CLI had these prompts, and was ended before it said so."""
+        for uuid in uuids:
+            self._confirmed(uuid)
+
     async def stop(self) -> None:
         """End it on purpose, and return when nothing of it runs any more."""
         if self._run is not None:

@@ -8,6 +8,7 @@ It does not know the tree; what a session says is not read here.
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from ide_bridge.session.transcript_records import read_object, read_record
 from ide_bridge.session.transcript_showing import shown
 from ide_bridge.session.transcript_shown import Command, Prompt
 
-__all__ = ["Past", "past_sessions"]
+__all__ = ["Past", "past_session", "past_sessions"]
 
 _WINDOW = 32 * 1024
 _WIDE_WINDOW = 4 * 1024 * 1024
@@ -74,6 +75,15 @@ def past_sessions(folder: str, *, limit: int = 50) -> list[Past]:
         if past is not None:
             found[past.session] = past
     return list(found.values())
+
+
+def past_session(path: str) -> Past | None:
+    """The session of one transcript, whatever folder it belongs to; None if that cannot be told."""
+    session, _ = os.path.splitext(os.path.basename(path))
+    with suppress(OSError):
+        status = os.stat(path)
+        return _past(_File(session, path, status.st_mtime, status.st_size), lambda _folder: True)
+    return None
 
 
 def _files(folder: str) -> list[_File]:

@@ -13,6 +13,7 @@ import os
 import re
 
 from ide_bridge.errors import InvalidParams
+from ide_bridge.home import claude_folder
 
 __all__ = [
     "agent_of",
@@ -34,8 +35,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 def projects_folder() -> str:
     """The folder with one folder for each slug."""
-    config = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
-    return os.path.join(config, "projects")
+    return os.path.join(claude_folder(), "projects")
 
 
 def slug(folder: str) -> str:

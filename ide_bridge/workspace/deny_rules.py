@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ide_bridge.home import claude_folder
 from ide_bridge.workspace.beneath import real_path
 from ide_bridge.workspace.deny_list import DenyList
 from ide_bridge.workspace.globs import translate
@@ -93,7 +94,7 @@ def managed_folder() -> str:
 
 def _sources(folders: Sequence[str], managed: str) -> Iterator[_Source]:
     everywhere = tuple(folders)
-    config = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.join(os.path.expanduser("~"), ".claude")
+    config = claude_folder()
     yield _Source(os.path.join(config, "settings.json"), (config,), everywhere)
     for path in (os.path.join(managed, "managed-settings.json"), *_drop_ins(managed)):
         yield _Source(path, everywhere, everywhere)

@@ -454,6 +454,22 @@ async def test_the_input_can_be_changed_before_it_is_allowed(stage: Stage) -> No
     assert await stage.question("decide") == {"approval": "abcd", "behavior": "allow", "input": changed}
 
 
+async def test_nothing_in_an_input_hides_what_it_does(stage: Stage) -> None:
+    await stage.ask()
+    command = "echo \u202esafe\x1b[8m\u200b\n\trm -rf x"
+    await stage.open_approval(title=f"Bash: {command}", input={"command": command})
+    await stage.seen("echo \\u202esafe\\u001b[8m\\u200b")
+    text = await stage.text()
+    assert "rm -rf x" in text
+    assert not {"\u202e", "\x1b", "\u200b"} & set(text)
+    await stage.go()
+    stage.person.keys("e")
+    await stage.person.until('(equal "*ide-bridge edit abcd*" (buffer-name))')
+    assert not {"\u202e", "\x1b", "\u200b"} & set(await stage.person.eval("(buffer-string)"))
+    stage.person.keys("\x03\x03")
+    assert (await stage.question("decide"))["input"] == {"command": command}
+
+
 async def test_an_input_that_is_no_json_is_not_sent_and_leaving_keeps_it_open(stage: Stage) -> None:
     await stage.ask()
     await stage.open_approval()
@@ -663,16 +679,25 @@ async def test_a_session_that_a_restarted_bridge_has_lost_is_noticed(stage: Stag
     assert "before" in await stage.text()
 
 
-async def test_the_same_bridge_tells_the_story_again_and_it_is_shown_once(stage: Stage) -> None:
+@pytest.mark.parametrize("where", ["the session", "a file"])
+async def test_the_same_bridge_tells_the_story_again_and_it_is_shown_once(stage: Stage, where: str) -> None:
     await stage.ask()
     stage.tell("said", text="told before")
     await stage.seen("told before")
     stage.link.hang_up()
     await stage.seen("The bridge is gone")
-    await stage.go()
+    if where == "the session":
+        await stage.go()
+
+    def again(_params: Any) -> Any:
+        stage.tell("said", text="told before")
+        return {"session": ID, "uuid": "u2", "title": ""}
+
+    stage.link.answers["ask"] = again
     await stage.person.command('(ide-bridge-ask "once more")')
-    await stage.question("ask", 2)
-    stage.tell("said", text="told before")
+    await stage.person.until("(seq-every-p #'ide-bridge--ready ide-bridge--links)")
+    await stage.person.until("(and ide-bridge--links (null ide-bridge--asking))")
     stage.tell("said", text="and after")
     await stage.seen("and after")
     assert (await stage.text()).count("told before") == 1
+    assert "The bridge is gone" not in await stage.text()

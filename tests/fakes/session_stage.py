@@ -123,5 +123,5 @@ class SessionStage:
 
     def shell(self, script: str, *, folder: Path | None = None, **variables: str) -> Terminal:
         """A terminal in which a shell runs these lines; ``ide-bridge`` is on its PATH."""
-        command = ["/bin/sh", "-c", script]
+        command = ["/bin/sh", "-c", f"trap : INT\n{script}"]  # Ctrl-C is for the command, not for its shell
         return self._running.enter_context(Terminal(command, folder or self.project, self.environment | variables))

@@ -59,8 +59,8 @@ enddef
 # Vim has just been attached: something may have been asked before. A bridge without sessions is not bothered.
 export def Begin()
   link.Request('status', {}, (answer) => {
-    const waiting = answer->get('result', {})->get('sessions', [])
-    if !empty(waiting->copy()->filter((_, session) => !empty(session->get('approvals', []))))
+    const live: list<dict<any>> = answer->get('result', {})->get('sessions', [])
+    if !empty(live->mapnew((_, session) => session->get('approvals', []))->flattennew())
       Look()
     endif
   })
