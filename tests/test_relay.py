@@ -407,19 +407,14 @@ async def test_a_cli_whose_loss_was_not_noticed_takes_its_own_place(relay, cli, 
         await cli.closed()
 
 
-async def test_many_that_claim_to_be_the_same_cli_follow_each_other(relay, cli, front):
+async def test_those_who_claim_to_be_the_same_cli_follow_each_other(relay, cli, front):
     await cli.say(said("one", 1))
     await front.hear()
-    async with AsyncExitStack() as all_of_them:
-        again = await asyncio.gather(
-            *(all_of_them.enter_async_context(connect_cli(relay.port, last="one 1")) for _ in range(8))
-        )
-        statuses = await front.hear_until(lambda message: message == CONNECTED)
-        async with asyncio.timeout(PATIENCE):
-            while statuses.count(CONNECTED) < 8:
-                statuses += await front.hear()
-        assert len(relay._clis) == 1
-        assert len(again) == 8
+    async with connect_cli(relay.port, last="one 1"), connect_cli(relay.port, last="one 1") as newest:
+        assert await front.hear(4) == [DISCONNECTED, CONNECTED] * 2
+        await newest.hear()
+        await newest.say(said("one", 2))
+        assert await front.hear() == [said("one", 2)]
 
 
 async def test_a_front_end_may_use_an_id_twice_and_gets_both_answers(cli, front):

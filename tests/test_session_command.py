@@ -67,6 +67,12 @@ def test_send_hands_over_a_prompt_and_with_wait_prints_the_answer(stage):
     assert stage.failure("send", session, "") == "The prompt is empty; say what is to be done."
 
 
+def test_send_waits_for_its_own_turn_when_another_is_running(stage):
+    session = stage.start("@wait 1\n@text the first")
+    stage.wait_until(session, "working")
+    assert stage.session("send", session, "--wait", "@text the second").endswith("the second\n")
+
+
 def test_a_turn_that_fails_is_a_failure_of_send(stage):
     session = stage.start()
     assert stage.failure("send", session, "--wait", "@fail").startswith("The turn failed: ")
@@ -212,11 +218,25 @@ def test_stop_ends_a_session_which_is_found_with_all_and_can_be_resumed(stage):
     assert stage.session("resume", session[:8], "@text more").startswith("It is running already: session ")
 
 
-def test_sending_to_a_stopped_session_continues_it(stage):
+def test_sending_to_a_stopped_session_continues_it_and_who_attaches_then_sees_all_of_it(stage):
     session = stage.start("@text hello")
     stage.wait_until(session, "idle")
     stage.session("stop")
     assert stage.session("send", session, "--wait", "@text again") == "again\n"
+    watching = subprocess.Popen(
+        [*PROGRAM, "session", "attach", "--json"],
+        cwd=stage.project,
+        env=stage.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert json.loads(watching.stdout.readline())["kind"] in ("prompt", "state")
+    stage.session("send", session, "--wait", "@text once more")
+    stage.session("stop")
+    output, _ = watching.communicate(timeout=30)
+    said = [event["text"] for event in lines(output) if event["kind"] == "said"]
+    assert said == ["hello", "again", "once more"]
 
 
 def test_a_fork_begins_as_a_copy(stage):

@@ -1,6 +1,7 @@
 """The pipes to a process, alone: nothing lost, nothing waited for that will not come."""
 
 import asyncio
+import contextlib
 import os
 
 import pytest
@@ -32,6 +33,24 @@ async def test_a_sink_whose_reader_has_gone_says_so():
     with pytest.raises(Disconnected, match="gone"):
         await sink.send(b"x")
     await sink.close()
+
+
+async def test_a_send_that_is_broken_off_before_anything_was_taken_is_not_sent():
+    reading, writing = os.pipe()
+    sink = Sink(writing, lambda: "gone")
+    full = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            full += os.write(writing, b"." * 4096)
+    sending = asyncio.create_task(sink.send(b"never"))
+    await asyncio.sleep(0.01)
+    sending.cancel()
+    await asyncio.wait({sending})
+    assert len(os.read(reading, full)) == full
+    await sink.send(b"next")
+    assert os.read(reading, 100) == b"next"
+    sink.finish()
+    os.close(reading)
 
 
 async def test_a_sink_is_closed_in_time_though_nobody_reads():

@@ -72,7 +72,7 @@ def prompt(text: str) -> bytes:
 
 
 @pytest.fixture
-def start(tmp_path):
+async def start(tmp_path):
     """Starts sessions, and ends them after the test, whatever has become of them."""
     processes = []
 
@@ -85,8 +85,7 @@ def start(tmp_path):
 
     yield start
     for process in processes:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process._keeper.pid, signal.SIGKILL) if process._keeper.poll() is None else None
+        await process.end()
 
 
 async def until(condition, seconds=SOON):
@@ -403,7 +402,7 @@ async def test_what_is_kept_is_held_by_the_keeper_and_not_by_the_cli_until_all_i
     await session.prompt("@stubborn-child", "@wait 600")
     child = await session.child()
     for pid in (session.process.pid, child):
-        assert str(path) not in {os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir()}
+        assert str(path) not in {file.path for file in psutil.Process(pid).open_files()}
     os.kill(session.process.pid, signal.SIGKILL)
     await all_of(session.process)
     assert not _can_lock(path)

@@ -93,6 +93,13 @@ def test_what_is_complete_is_told_at_once_and_the_rest_is_the_tail():
     assert story.tail == ""
 
 
+def test_a_block_of_code_is_told_when_it_ends_and_not_at_its_blank_lines():
+    story = Story(plain=False)
+    assert story.tell(events.Text("```\none\n\n~~~\ntwo\n")) == []
+    shown = rendered(screen(), story.tell(events.Text("```\nand ")))
+    assert ("one" in shown, "two" in shown, story.tail) == (True, True, "and ")
+
+
 def test_an_answer_that_breaks_off_is_kept():
     story = Story(plain=False)
     story.tell(events.Text("Half a sen"))

@@ -24,6 +24,7 @@ COMMANDS = {
     "plugin": "show or install the plug-in of an editor",
     "conform": "check a program that speaks the link protocol, as every editor is checked",
     "run": "start a CLI in this terminal, connected to this folder's bridge",
+    "relay": "connect front ends to programs started with --sdk-url",
     "session": "start, watch and steer Claude Code sessions in this folder's bridge",
     "status": "show the running bridges and who is connected",
     "stop": "stop the bridge of a folder, or all of them",

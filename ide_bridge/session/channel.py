@@ -18,6 +18,10 @@ class Returned(msgspec.Struct, frozen=True):
 class Channel(Protocol):
     """Pipes, or a socket that the CLI may come back to."""
 
+    @property
+    def missed(self) -> bool:
+        """Whether the CLI has said something that never came, and will not come again."""
+
     def __aiter__(self) -> AsyncIterator[bytes | Returned]:
         """What the CLI says, cut anywhere, until it is gone for good."""
 

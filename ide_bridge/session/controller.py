@@ -24,12 +24,12 @@ from ide_bridge.session.channel import Channel, Returned
 from ide_bridge.session.process import CliProcess
 from ide_bridge.session.programs import Cli, Launch, find_cli
 from ide_bridge.session.records import Record, Records, hold
-from ide_bridge.session.sdk_server import SdkServer
+from ide_bridge.session.sdk_server import SdkChannel, SdkServer
 from ide_bridge.session.session import Session
-from ide_bridge.settings import ApprovalPolicy
 from ide_bridge.session.transcript_past import past_session
 from ide_bridge.session.transcript_places import find_transcript
 from ide_bridge.session.transcript_prompts import prompts_in
+from ide_bridge.settings import ApprovalPolicy
 
 __all__ = ["Controller", "Over", "Start"]
 
@@ -38,6 +38,8 @@ Policy = Callable[[str], ApprovalPolicy]
 
 LIVE_LIMIT = 100
 _SHORTEST = 4
+_ENDING_SECONDS = 25.0
+_LOOK_SECONDS = 0.1
 
 
 class Start(msgspec.Struct, rename="camel"):
@@ -165,7 +167,7 @@ class Controller:
         environment = dict(os.environ) if start.environment is None else start.environment
         cli = await find_cli(start.command or record.command, environment)
         record.over = start.over or record.over
-        lock = hold(session.id)
+        lock = await _lock_of(session)
         try:
             launch = self._plan(session, origin, start.at, environment)
             if launch.resume == session.id:
@@ -252,11 +254,16 @@ class Controller:
 class _Socket:
     """A channel over the socket that also ends when its process does: a CLI that is gone does not come back."""
 
-    def __init__(self, sdk: SdkServer, session: str, channel: Channel, process: CliProcess) -> None:
+    def __init__(self, sdk: SdkServer, session: str, channel: SdkChannel, process: CliProcess) -> None:
         self._sdk = sdk
         self._session = session
         self._channel = channel
         self._watching = asyncio.create_task(self._watch(process))
+
+    @property
+    def missed(self) -> bool:
+        """Whether something was said while the connection was broken."""
+        return self._channel.unheard is not None
 
     def __aiter__(self) -> AsyncIterator[bytes | Returned]:
         return self._channel.__aiter__()
@@ -272,7 +279,8 @@ class _Socket:
         self._sdk.forget(self._session)
 
     async def _watch(self, process: CliProcess) -> None:
-        await process.wait()
+        async for _ in process:  # it says nothing here, and ends as soon as the CLI does
+            pass
         await self._channel.close()
         self._sdk.forget(self._session)
 
@@ -282,6 +290,18 @@ def _is_written(record: Record, environment: Mapping[str, str]) -> bool:
     if any(environment.get(name) != os.environ.get(name) for name in ("CLAUDE_CONFIG_DIR", "HOME")):
         return record.begun
     return find_transcript(record.session, record.folder) is not None
+
+
+async def _lock_of(session: Session) -> int:
+    """Take the lock; what is left of a session that was lost may need a while to end."""
+    deadline = time.monotonic() + (_ENDING_SECONDS if session.state == "lost" else 0)
+    while True:
+        try:
+            return hold(session.id)
+        except InvalidRequest:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _cross_out(session: Session) -> None:

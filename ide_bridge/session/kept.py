@@ -61,6 +61,7 @@ class _Ends(msgspec.Struct, frozen=True):
 class Kept:
     """One process and all that it starts; a channel to it, unless it was started without streams."""
 
+    missed: ClassVar[bool] = False
     name: ClassVar[str] = "The program"
 
     def __init__(self, command: Command, ends: _Ends, process: "subprocess.Popen[bytes]") -> None:

@@ -101,7 +101,11 @@ async def upgrade(request: web.Request, limit: int) -> Wire:
 
 
 class SdkChannel:
-    """The way to one CLI over a socket it may come back to. It ends when it is closed, never by itself."""
+    """The way to one CLI over a socket it may come back to. It ends when it is closed, never by itself.
+
+    `unheard` is the uuid of the last thing the CLI says it said, if that never came. 2.1.120 says it again at
+    once; 2.1.37 never does, and then what it said while it was away, a `result` too, is only in its transcript.
+    """
 
     def __init__(self, session: str, forget: Callable[["SdkChannel"], None]) -> None:
         self.session = session

@@ -12,59 +12,40 @@ It does not know how the CLI was started, who watches, or what other sessions th
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from msgspec import Raw
 
-from ide_bridge.errors import BridgeError, Disconnected, InvalidRequest, RemoteError, Unsupported
+from ide_bridge.errors import BridgeError, InvalidRequest
 from ide_bridge.session import events
 from ide_bridge.session.approvals import Approval, Closed, Inbox
 from ide_bridge.session.channel import Channel, Returned
-from ide_bridge.session.control import Answered, Broken, Control, Failed, Said, Withdrawn
+from ide_bridge.session.control import Answered, Broken, Failed, Said, Withdrawn
 from ide_bridge.session.control import Event as ControlEvent
 from ide_bridge.session.log import Log
-from ide_bridge.session.messages import Message, Result, System, User
+from ide_bridge.session.messages import Assistant, Message, Result, StreamEvent, System, User
 from ide_bridge.session.questions import Asked, CanUseTool
 from ide_bridge.session.records import Record, Records, Unconfirmed
+from ide_bridge.session.replies import Denied, Verdict
 from ide_bridge.session.reports import Init, SessionStateChanged, SessionTitleChanged, Status
 from ide_bridge.session.requests import Initialize, Interrupt, Request, SetModel, SetPermissionMode
-from ide_bridge.session.replies import Denied, Verdict
+from ide_bridge.session.run import Process, Run
 from ide_bridge.session.telling import told
 from ide_bridge.session.titles import title_of
 
-__all__ = ["Process", "Session"]
+__all__ = ["Session"]
 
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 REQUEST_SECONDS = 15.0
-OUTBOX_LIMIT = 1_000
 _REMEMBERED = 10_000
 _TITLE_LIMIT = 80
 _STATES: dict[str, events.StateName] = {"running": "working", "requires_action": "working", "idle": "idle"}
-
-
-class Process(Protocol):
-    """What runs the CLI."""
-
-    @property
-    def pid(self) -> int:
-        """The CLI's own."""
-
-    @property
-    def complaint(self) -> str:
-        """What it said last on its error output."""
-
-    async def wait(self) -> int:
-        """Its exit code, when it has one."""
-
-    async def end(self) -> int:
-        """End it and all it started, in steps; gives the exit code."""
 
 
 class Session:
@@ -83,7 +64,7 @@ class Session:
         self._in_turn = False
         self._waiting: dict[str, Approval] = {}
         self._known: dict[str, None] = {}
-        self._run: _Run | None = None
+        self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
 
     # -- what is known of it --------------------------------------------------------------------------------
@@ -135,7 +116,7 @@ class Session:
         self.problem = ""
         self.record.stopped = False
         self._phase, self._says_its_state, self._in_turn = "starting", False, False
-        self._run = _Run(channel, process, self.record.version)
+        self._run = Run(channel, process, self.record.version)
         self._task = asyncio.create_task(self._live(self._run))
         self._look()
 
@@ -192,14 +173,14 @@ class Session:
         self.record.mode = mode
         self._save()
 
-    async def request(self, request: Request, *, seconds: float = REQUEST_SECONDS) -> dict[str, Any]:
+    async def request(self, request: Request) -> dict[str, Any]:
         """Ask the CLI itself; raises ``RemoteError`` with its words, or says that it does not answer."""
         run = self._run
         if run is None:
             raise InvalidRequest(f"Session {self.id[:8]} is not running; resume it first.")
         if not run.ready and not isinstance(request, Initialize):
             await run.started.wait()
-        return await run.ask(request, seconds)
+        return await run.ask(request, REQUEST_SECONDS)
 
     # -- approvals ------------------------------------------------------------------------------------------
 
@@ -217,14 +198,14 @@ class Session:
 
     # -- the conversation -----------------------------------------------------------------------------------
 
-    async def _live(self, run: "_Run") -> None:
+    async def _live(self, run: Run) -> None:
         writing = asyncio.create_task(run.write())
         starting = asyncio.create_task(self._start(run))
         try:
             async for data in run.channel:
                 if isinstance(data, Returned):
                     starting.cancel()
-                    starting = asyncio.create_task(self._start(run))
+                    starting = asyncio.create_task(self._start(run, again=True))
                 else:
                     await self._hear(run, data)
         except Exception:
@@ -235,7 +216,7 @@ class Session:
             await asyncio.gather(writing, starting, return_exceptions=True)
             await self._ended(run)
 
-    async def _start(self, run: "_Run") -> None:
+    async def _start(self, run: Run, *, again: bool = False) -> None:
         """Say hello, find the questions that are open, and send what the CLI may not have."""
         try:
             await run.ask(Initialize(), START_SECONDS)
@@ -246,6 +227,8 @@ class Session:
             return
         run.ready = True
         run.started.set()
+        if again and run.channel.missed:
+            self._missed_something()
         for line in run.unanswered():
             run.send(line)
         for prompt in self.record.unconfirmed:
@@ -254,13 +237,19 @@ class Session:
             self._phase = "working" if self.record.unconfirmed and not self._says_its_state else "idle"
         self._look()
 
-    async def _hear(self, run: "_Run", data: bytes) -> None:
+    def _missed_something(self) -> None:
+        """The oldest CLIs do not say again what they said while they were away, and it may have been the end."""
+        self.log.add(events.Notice("warning", "Some of what Claude said did not arrive; the transcript has it."))
+        if not self._says_its_state:
+            self._phase, self._in_turn = "idle", False
+
+    async def _hear(self, run: Run, data: bytes) -> None:
         for number, event in enumerate(run.control.receive(data)):
             if number % 50 == 49:
                 await asyncio.sleep(0)  # a chunk may hold thousands, and there are other sessions
             self._take(run, event)
 
-    def _take(self, run: "_Run", event: ControlEvent) -> None:
+    def _take(self, run: Run, event: ControlEvent) -> None:
         match event:
             case Said():
                 self._said(event.message)
@@ -284,6 +273,11 @@ class Session:
             self._heed(message)
         elif isinstance(message, Result):
             self._turn_ended(message)
+        elif isinstance(message, Assistant | StreamEvent) and not self._in_turn:
+            self._in_turn = True
+            if not self._says_its_state:
+                self._phase = "working"
+                self._look()
         for event in told(message, lambda tool, given: title_of(tool, given, self.record.folder)):
             self.log.add(event)
         self.log.add(events.Message(Raw(message.raw)))
@@ -328,13 +322,13 @@ class Session:
             self._known_before()
 
     def _known_before(self) -> None:
-        """A prompt was echoed and no turn began: an earlier CLI had it, and was ended before it was done with it."""
+        """A prompt was echoed and no turn began: an earlier CLI had it, and was ended before it was done."""
         self.log.add(events.Notice("info", "Claude had this prompt before the session was lost; ask it to go on."))
         if not self._says_its_state and not self.record.unconfirmed:
             self._phase = "idle"
         self._look()
 
-    def _asked(self, run: "_Run", asked: Asked) -> None:
+    def _asked(self, run: Run, asked: Asked) -> None:
         if not isinstance(asked.request, CanUseTool):
             run.send(run.control.refuse(asked.request_id, "This controller does not offer that."))
             return
@@ -347,7 +341,7 @@ class Session:
 
         self._inbox.ask(self.id, self.record.folder, asked.request_id, asked.request, tell)
 
-    async def _ended(self, run: "_Run") -> None:
+    async def _ended(self, run: Run) -> None:
         code = await run.process.end()
         run.close()
         self._run = None
@@ -384,80 +378,6 @@ class Session:
             self._state = state
             self.log.add(events.State(state))
             self._changed()
-
-
-class _Run:
-    """The time of one CLI in a session."""
-
-    def __init__(self, channel: Channel, process: Process, version: str) -> None:
-        self.channel = channel
-        self.process = process
-        self.control = Control(_numbers(version))
-        self.ready = False
-        self.started = asyncio.Event()
-        self.wanted = False
-        self.hellos: set[str] = set()
-        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
-
-    def send(self, line: bytes | None) -> None:
-        """Put a line on its way, unless there is nothing to say."""
-        if line is None:
-            return
-        if self._outbox.qsize() >= OUTBOX_LIMIT:
-            raise Unsupported("The CLI does not read what it is sent; wait, or stop the session.")
-        self._outbox.put_nowait(line)
-
-    async def write(self) -> None:
-        """Send what is to be sent, as fast as the CLI takes it."""
-        with contextlib.suppress(Disconnected):
-            while True:
-                await self.channel.send(await self._outbox.get())
-
-    async def ask(self, request: Request, seconds: float) -> dict[str, Any]:
-        """Ask, and wait for the answer; a CLI may say nothing at all to what it does not know."""
-        loop = asyncio.get_running_loop()
-        request_id, line = self.control.request(request, until=loop.time() + seconds)
-        answer: asyncio.Future[dict[str, Any]] = loop.create_future()
-        self._asked[request_id] = answer
-        if isinstance(request, Initialize):
-            self.hellos.add(request_id)
-        self.send(line)
-        try:
-            async with asyncio.timeout(seconds):
-                return await answer
-        except TimeoutError:
-            self.control.expire(loop.time())
-            raise Unsupported("The CLI does not answer; it may not know what it was asked.") from None
-        finally:
-            self._asked.pop(request_id, None)
-
-    def answered(self, event: Answered | Failed) -> None:
-        """The CLI has answered."""
-        answer = self._asked.get(event.request_id)
-        if answer is None or answer.done():
-            return
-        if isinstance(event, Answered):
-            answer.set_result(event.response)
-        else:
-            answer.set_exception(RemoteError(RemoteError.code, event.error))
-
-    def unanswered(self) -> list[bytes]:
-        """The requests that the CLI may not have."""
-        lines = (self.control.again(request_id) for request_id in self._asked)
-        return [line for line in lines if line is not None]
-
-    def close(self) -> None:
-        """It is over: nobody waits for an answer any more."""
-        self.started.set()
-        for answer in self._asked.values():
-            if not answer.done():
-                answer.set_exception(Disconnected("The CLI is gone."))
-
-
-def _numbers(version: str) -> tuple[int, int, int]:
-    major, minor, patch = (int(number) for number in version.split("."))
-    return major, minor, patch
 
 
 def _last_words(complaint: str) -> str:

@@ -32,7 +32,7 @@ def told(message: Message, titled: Titled) -> Iterator[events.Event]:
         yield from _results(message)
     elif isinstance(message, Result):
         yield _end_of_turn(message)
-    elif isinstance(message, System) and (notice := _notice(message)) is not None:
+    elif isinstance(message, System) and (notice := _NOTICES.get(type(message), _nothing)(message)) is not None:
         yield notice
 
 
@@ -81,29 +81,48 @@ def _end_of_turn(message: Result) -> events.Event:
     )
 
 
-def _notice(message: System) -> events.Notice | None:
-    match message:
-        case reports.PermissionDenied():
-            said = message.message or "It needs a permission that nobody was asked for."
-            return events.Notice("warning", f"{message.tool_name or 'A tool'} was refused: {said}")
-        case reports.ApiRetry():
-            return events.Notice("warning", f"The model could not be reached; attempt {message.attempt} follows.")
-        case reports.CompactBoundary():
-            return events.Notice("info", "The conversation was compacted.")
-        case reports.Status(status="compacting"):
-            return events.Notice("info", "Compacting the conversation …")
-        case reports.TaskNotification():
-            return events.Notice("info", f"A task is {message.status or 'over'}: {message.summary}".rstrip(": "))
-        case reports.SessionWritesLost():
-            return events.Notice("error", "The CLI cannot write its transcript; make room on the disk.")
-        case reports.LocalCommandOutput() | reports.Informational() if message.content:
-            return events.Notice("info", message.content)
-        case reports.Notification() if message.text:
-            return events.Notice("info", message.text)
-        case reports.ModelRefusalFallback() | reports.ModelRefusalNoFallback():
-            return events.Notice("warning", message.content or "The model refused.")
-        case _:
-            return None
+def _nothing(_report: System) -> None:
+    return None
+
+
+def _refused(report: reports.PermissionDenied) -> events.Notice:
+    said = report.message or "It needs a permission that nobody was asked for."
+    return events.Notice("warning", f"{report.tool_name or 'A tool'} was refused: {said}")
+
+
+def _status(report: reports.Status) -> events.Notice | None:
+    return events.Notice("info", "Compacting the conversation …") if report.status == "compacting" else None
+
+
+def _task(report: reports.TaskNotification) -> events.Notice:
+    return events.Notice("info", f"A task is {report.status or 'over'}: {report.summary}".rstrip(": "))
+
+
+def _shown_anyway(report: reports.LocalCommandOutput | reports.Informational) -> events.Notice | None:
+    return events.Notice("info", report.content) if report.content else None
+
+
+def _refusal(report: reports.ModelRefusalFallback | reports.ModelRefusalNoFallback) -> events.Notice:
+    return events.Notice("warning", report.content or "The model refused.")
+
+
+_NOTICES: dict[type[System], Callable[[Any], events.Notice | None]] = {
+    reports.PermissionDenied: _refused,
+    reports.ApiRetry: lambda report: events.Notice(
+        "warning", f"The model could not be reached; attempt {report.attempt} follows."
+    ),
+    reports.CompactBoundary: lambda _report: events.Notice("info", "The conversation was compacted."),
+    reports.Status: _status,
+    reports.TaskNotification: _task,
+    reports.SessionWritesLost: lambda _report: events.Notice(
+        "error", "The CLI cannot write its transcript; make room on the disk."
+    ),
+    reports.LocalCommandOutput: _shown_anyway,
+    reports.Informational: _shown_anyway,
+    reports.Notification: lambda report: events.Notice("info", report.text) if report.text else None,
+    reports.ModelRefusalFallback: _refusal,
+    reports.ModelRefusalNoFallback: _refusal,
+}
 
 
 def _parts(message: Mapping[str, Any]) -> list[dict[str, Any]]:

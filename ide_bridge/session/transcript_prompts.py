@@ -1,7 +1,7 @@
 """Which prompts a transcript holds: what the CLI was told before it ended.
 
-A prompt stands there under the uuid that we gave it: as a record of its own, or, if it came in the middle of a turn,
-within an attachment. That it was queued alone does not mean that it was taken up.
+A prompt stands there under the uuid that we gave it: as a record of its own, or, if it came in the middle of a
+turn, within an attachment. That it was queued does not mean that it was taken up.
 
 It does not know why somebody wants to know.
 """

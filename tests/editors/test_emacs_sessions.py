@@ -688,6 +688,8 @@ async def test_the_same_bridge_tells_the_story_again_and_it_is_shown_once(stage:
     await stage.seen("The bridge is gone")
     if where == "the session":
         await stage.go()
+    else:
+        await stage.person.command("(ide-bridge-start default-directory)")
 
     def again(_params: Any) -> Any:
         stage.tell("said", text="told before")

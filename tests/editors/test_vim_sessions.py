@@ -212,7 +212,6 @@ async def test_it_follows_who_reads_the_end_and_leaves_others_alone(stage: Stage
     for number in range(100):
         stage.bridge.happens("said", text=f"answer {number}")
     await stage.shows("answer 99")
-    await stage.person.ex("redraw")
     await stage.person.until(f"{line} == line('$', {WINDOW}) && line('w$', {WINDOW}) == {line}")
     await stage.look()
     await stage.type("gg")

@@ -328,7 +328,7 @@ async def _ready(person: EmacsPerson) -> None:
         while True:
             try:
                 await person.eval("t")
-            except (FileNotFoundError, ConnectionRefusedError, json.JSONDecodeError):
+            except (FileNotFoundError, ConnectionError, json.JSONDecodeError):
                 assert person.process.poll() is None, "Emacs did not start"
                 await asyncio.sleep(POLL)
             else:

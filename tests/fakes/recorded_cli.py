@@ -595,14 +595,16 @@ class RecordedCli:
                 os._exit(0)
             if stubborn:
                 self.do_ignore_term("")
+            os.close(ready)
             os.write(writing, str(os.getpid()).encode())
             os.close(writing)
             time.sleep(3600)
             os._exit(0)
         os.close(writing)
         os.waitpid(child, 0)
-        self.do_text(f"child {int(os.read(ready, 100))}")
+        pid = int(os.read(ready, 100))
         os.close(ready)
+        self.do_text(f"child {pid}")
 
     def do_stubborn_child(self, rest):
         self.do_child(rest, stubborn=True)

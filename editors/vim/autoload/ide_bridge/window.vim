@@ -39,7 +39,8 @@ export def Write(buffer: number, change: dict<any>)
   setbufvar(buffer, '&modifiable', false)
   setbufvar(buffer, '&modified', false)
   for window in followers
-    win_execute(window, "call cursor(line('$'), 1)")
+    # To be asked for its first line has a window scroll to its cursor, also one where nobody is.
+    win_execute(window, "call cursor(line('$'), 1) | call line('w0')")
   endfor
 enddef
 
