@@ -25,6 +25,7 @@ __all__ = ["AnyEvent", "Line", "Reply", "Told"]
 
 _CHUNK = 256 * 1024
 _SECONDS = 30
+_NEVER = 2**53  # the number of an event that no session will reach
 
 AnyEvent = (
     events.Prompt
@@ -85,12 +86,12 @@ _events_decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 class Line(Conversation):
-    """Watches one session from its beginning, or as much of it as the bridge has kept."""
+    """Watches one session: from its beginning, as much of it as the bridge has kept, or only what comes."""
 
-    def __init__(self, known: "Known", *, raw: bool = False) -> None:
+    def __init__(self, known: "Known", *, raw: bool = False, only_new: bool = False) -> None:
         super().__init__(known.bridge, seconds=_SECONDS)
         try:
-            asked = {"session": known.session.session, "raw": raw}
+            asked = {"session": known.session.session, "raw": raw, **({"from": _NEVER} if only_new else {})}
             watched = msgspec.convert(self.request("watchSession", asked), _Watched)
         except BaseException:
             self.close()

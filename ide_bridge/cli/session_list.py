@@ -6,12 +6,13 @@ It does not know how sessions are found.
 """
 
 import os
+import sys
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from ide_bridge.cli.printable import json_text, printable
@@ -27,6 +28,7 @@ __all__ = ["age", "approval_lines", "approvals", "list_"]
 
 _ORDER = ("waiting", "working", "starting", "idle", "lost", "stopped", "past")
 _COLOURS = {"waiting": "bold yellow", "working": "green", "starting": "green", "lost": "red"}
+_ENDLESS = 100_000
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -98,20 +100,17 @@ def _sorted(known: Sequence[Listed]) -> list[Listed]:
 def _print_table(shown: Sequence[Listed], known: Sequence[Listed], waiting: Sequence[Open]) -> None:
     folder = os.path.realpath(here())
     elsewhere = any(each.session.folder != folder for each in shown)
-    table = Table("state", "age", "session", "title", *(["folder"] if elsewhere else []), box=None, pad_edge=False)
+    columns = [Column(name, no_wrap=True) for name in ("state", "age", "session", "title")]
+    table = Table(*columns, *([Column("folder")] if elsewhere else []), box=None, pad_edge=False)
     for each in shown:
-        place = (
-            []
-            if not elsewhere
-            else [Text("" if each.session.folder == folder else printable(each.session.folder))]
-        )
-        table.add_row(*_row(each, known), *place)
-        for asked in waiting:
-            if asked.approval.session == each.session.session:
-                table.add_row(
-                    "", "", Text(asked.approval.id, "bold yellow"), Text(f"? {printable(asked.approval.title)}")
-                )
-    print(rendered(Console(), [table]), end="")
+        place = "" if each.session.folder == folder else printable(each.session.folder)
+        table.add_row(*_row(each, known), *([Text(place)] if elsewhere else []))
+        for asked in (each.approval for each in waiting):
+            if asked.session == each.session.session:
+                table.add_row("", "", Text(asked.id, "bold yellow"), Text(f"? {printable(asked.title)}"))
+    # Where nobody looks at it, a row is a line, however long.
+    console = Console() if sys.stdout.isatty() else Console(width=_ENDLESS)
+    print(rendered(console, [table]), end="")
 
 
 def _row(each: Listed, known: Sequence[Listed]) -> list[Text]:
@@ -119,7 +118,7 @@ def _row(each: Listed, known: Sequence[Listed]) -> list[Text]:
     problem = f"  ({printable(session.problem)})" if session.problem else ""
     return [
         Text(printable(session.state), _COLOURS.get(session.state, "dim")),
-        Text(age(session.changed), "dim", no_wrap=True),
-        Text(short(session.session, known), "cyan", no_wrap=True),
+        Text(age(session.changed), "dim"),
+        Text(short(session.session, known), "cyan"),
         Text.assemble(called(session), (problem, "red")),
     ]

@@ -14,11 +14,12 @@ if vim.fn.has("nvim-0.7") == 0 or not command then
   return
 end
 
----@param words string[]
+---@param words string[]|fun(): string[]
 ---@return fun(lead: string): string[]
 local function among(words)
   return function(lead)
-    return vim.tbl_filter(function(word) return vim.startswith(word, lead) end, words)
+    local all = type(words) == "function" and words() or words
+    return vim.tbl_filter(function(word) return vim.startswith(word, lead) end, all)
   end
 end
 
@@ -48,6 +49,23 @@ command("IdeBridgeClaude", run("claude"), {
   nargs = "*", desc = "Show or hide Claude Code in a terminal window",
   complete = among({ "--continue", "--resume", "--model", "--permission-mode" }),
 })
+command("IdeBridgeAsk", run("ask"), { bang = true, nargs = "*", range = true, desc = "Ask Claude something" })
+command("IdeBridgeSessions", run("sessions"), { bar = true, desc = "List the sessions, and open one" })
+
+local sessions = among(function() return require("ide_bridge.sessions").ids() end)
+command("IdeBridgeInterrupt", run("interrupt"), {
+  bar = true, nargs = "?", complete = sessions, desc = "Interrupt Claude in a session",
+})
+command("IdeBridgeStopSession", run("stop_session"), {
+  bar = true, nargs = "?", complete = sessions, desc = "End a session",
+})
+
+local approvals = among(function() return require("ide_bridge.approvals").ids() end)
+command("IdeBridgeApprovals", run("approvals"), { bar = true, desc = "List what Claude wants to be allowed" })
+command("IdeBridgeApprove", run("approve"), {
+  bar = true, bang = true, nargs = "?", complete = approvals, desc = "Allow what Claude asks",
+})
+command("IdeBridgeDeny", run("deny"), { nargs = "*", complete = approvals, desc = "Deny what Claude asks" })
 
 local map = vim.keymap.set
 map("n", "<Plug>(ide-bridge-send)", ":<C-U>IdeBridgeSend<CR>", { silent = true })
@@ -55,6 +73,8 @@ map("x", "<Plug>(ide-bridge-send)", ":IdeBridgeSend<CR>", { silent = true })
 map("n", "<Plug>(ide-bridge-accept)", ":<C-U>IdeBridgeAccept<CR>", { silent = true })
 map("n", "<Plug>(ide-bridge-reject)", ":<C-U>IdeBridgeReject<CR>", { silent = true })
 map("n", "<Plug>(ide-bridge-claude)", ":<C-U>IdeBridgeClaude<CR>", { silent = true })
+map("n", "<Plug>(ide-bridge-ask)", ":<C-U>IdeBridgeAsk<CR>", { silent = true })
+map("x", "<Plug>(ide-bridge-ask)", ":IdeBridgeAsk<CR>", { silent = true })
 
 ---@param name string
 ---@return boolean

@@ -60,7 +60,7 @@ local function fill(side, path, text)
   local buffer = api.nvim_get_current_buf()
   local own = buffers.of(path)
   vim.cmd("setlocal buftype=nofile bufhidden=wipe noswapfile nobuflisted")
-  api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split(text:gsub("\n$", ""), "\n", { plain = true }))
+  api.nvim_buf_set_lines(buffer, 0, -1, false, vim.split((text:gsub("\n$", "")), "\n", { plain = true }))
   pcall(api.nvim_buf_set_name, buffer, ("ide-bridge://%s/%s"):format(side, vim.fn.fnamemodify(path, ":.")))
   vim.bo[buffer].filetype = own and vim.bo[own].filetype or ""
   vim.cmd("setlocal nomodifiable nomodified | diffthis")

@@ -199,7 +199,11 @@ end
 ---@return string[]
 local function details(approval)
   if approval.kind == "question" then
-    return vim.tbl_flatten(vim.tbl_map(M.choices, approval.input.questions or {}))
+    local lines = {}
+    for _, question in ipairs(approval.input.questions or {}) do
+      vim.list_extend(lines, M.choices(question))
+    end
+    return lines
   elseif approval.kind == "plan" then
     return lines_of(approval.input.plan or "")
   end

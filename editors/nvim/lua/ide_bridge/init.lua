@@ -5,6 +5,7 @@ local M = {}
 
 ---@class ide_bridge.Call  what Neovim gives the function of a user command
 ---@field fargs string[]
+---@field args string
 ---@field bang boolean
 ---@field range integer
 ---@field line1 integer
@@ -70,6 +71,31 @@ function M.claude(arguments)
   require("ide_bridge.terminal").toggle(arguments or {}, "")
 end
 
+--- Ask Claude something; without a text the user is asked for it.
+---@param question ide_bridge.Question|string|nil
+function M.ask(question)
+  local ask = require("ide_bridge.ask")
+  if question then
+    ask.ask(type(question) == "string" and { text = question } or question)
+  else
+    ask.next()
+  end
+end
+
+--- Allow what Claude asks: the approval of this id, or the only one.
+---@param approval string?
+---@param options { for_session: boolean }?
+function M.approve(approval, options)
+  require("ide_bridge.approvals").approve(approval, options ~= nil and options.for_session)
+end
+
+--- Deny what Claude asks: the approval of this id, or the only one.
+---@param approval string?
+---@param reason string?
+function M.deny(approval, reason)
+  require("ide_bridge.approvals").deny(vim.trim(("%s %s"):format(approval or "", reason or "")))
+end
+
 --- How this Neovim is connected, for 'statusline'; empty when it is not.
 ---@return string
 function M.statusline()
@@ -97,6 +123,7 @@ function M.map_keys()
   map("n", "<Leader>aa", "<Plug>(ide-bridge-accept)", { desc = "Keep the proposed change" })
   map("n", "<Leader>ar", "<Plug>(ide-bridge-reject)", { desc = "Reject the proposed change" })
   map("n", "<Leader>ac", "<Plug>(ide-bridge-claude)", { desc = "Show or hide Claude" })
+  map({ "n", "x" }, "<Leader>aq", "<Plug>(ide-bridge-ask)", { desc = "Ask Claude" })
 end
 
 ---@param call ide_bridge.Call
@@ -138,6 +165,39 @@ end
 ---@param call ide_bridge.Call
 function M.command_claude(call)
   require("ide_bridge.terminal").toggle(call.fargs, call.mods)
+end
+
+---@param call ide_bridge.Call
+function M.command_ask(call)
+  require("ide_bridge.ask").command(call)
+end
+
+function M.command_sessions()
+  require("ide_bridge.sessions").list()
+end
+
+---@param call ide_bridge.Call
+function M.command_interrupt(call)
+  require("ide_bridge.sessions").interrupt(call.args)
+end
+
+---@param call ide_bridge.Call
+function M.command_stop_session(call)
+  require("ide_bridge.sessions").stop(call.args)
+end
+
+function M.command_approvals()
+  require("ide_bridge.approvals").list()
+end
+
+---@param call ide_bridge.Call
+function M.command_approve(call)
+  M.approve(call.args, { for_session = call.bang })
+end
+
+---@param call ide_bridge.Call
+function M.command_deny(call)
+  require("ide_bridge.approvals").deny(call.args)
 end
 
 return M

@@ -6,9 +6,11 @@ local say = require("ide_bridge.say")
 
 local M = {}
 
+M.METHOD_NOT_FOUND = -32601
+
 local LINK = 1
 local FEATURES = { "selection", "diagnostics", "diff", "focus", "dirty" }
-local METHOD_NOT_FOUND, INTERNAL_ERROR = -32601, -32603
+local INTERNAL_ERROR = -32603
 local LAST_WORDS = 300 -- ms for what was told just before the end
 
 ---@class ide_bridge.Line  one run of `ide-bridge attach`
@@ -48,6 +50,9 @@ local requests = {
 local notifications = {
   fileChanged = function(params) require("ide_bridge.files").reload(params.path) end,
   clientsChanged = function(params) require("ide_bridge.status").clients_changed(params.clients) end,
+  sessionEvent = function(params) require("ide_bridge.sessions").happened(params) end,
+  approvalAsked = function(params) require("ide_bridge.approvals").asked(params) end,
+  approvalClosed = function(params) require("ide_bridge.approvals").closed(params) end,
   message = function(params)
     local tell = { error = say.error, warning = say.warning }
     (tell[params.level] or say.info)(params.text)
@@ -57,7 +62,7 @@ local notifications = {
 local function answer(method, params)
   local verb = requests[method]
   if not verb then
-    return nil, { code = METHOD_NOT_FOUND, message = ("Neovim does not know %s"):format(method) }
+    return nil, { code = M.METHOD_NOT_FOUND, message = ("Neovim does not know %s"):format(method) }
   end
   local fine, result = pcall(verb, params or {})
   if not fine then
@@ -119,6 +124,8 @@ local function gone()
     require("ide_bridge.events").stop()
     require("ide_bridge.diff").close_all()
     require("ide_bridge.selection").reset()
+    require("ide_bridge.sessions").detached()
+    require("ide_bridge.approvals").reset()
     require("ide_bridge.status").ended()
   end
 end
@@ -280,16 +287,19 @@ function M.notify(method, params)
   end
 end
 
---- Ask the bridge; a problem is told to the user.
+--- Ask the bridge; a problem is told to the user, unless somebody else deals with it.
 ---@param method string
 ---@param params table
 ---@param callback fun(result: any)
-function M.request(method, params, callback)
+---@param refused fun(problem: { code: integer, message: string })?
+function M.request(method, params, callback, refused)
   line.rpc.request(method, next(params) and params or vim.empty_dict(), function(problem, result)
-    if problem then
-      say.error(problem.message)
-    else
+    if not problem then
       callback(result)
+    elseif refused then
+      refused(problem)
+    else
+      say.error(problem.message)
     end
   end)
 end

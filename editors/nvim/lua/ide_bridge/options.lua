@@ -7,7 +7,8 @@ local M = {}
 ---@field command string[]?   how to run ide-bridge; found by itself when not given
 ---@field auto_start boolean? whether it starts with Neovim
 ---@field mappings boolean?   whether the offered keys are mapped
-local defaults = { auto_start = false, mappings = false }
+---@field session_window string? where the window of a session opens
+local defaults = { auto_start = false, mappings = false, session_window = "botright vertical" }
 
 local given = {} ---@type ide_bridge.Options
 

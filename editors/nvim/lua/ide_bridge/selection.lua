@@ -144,6 +144,25 @@ local function look()
   return changed
 end
 
+--- What was selected last in this buffer, as exactly as it was; for a command that has ended Visual mode.
+---@return ide_bridge.Selection
+function M.visual()
+  local view = vim.fn.winsaveview()
+  vim.cmd("noautocmd normal! gv")
+  local chosen = selected()
+  vim.cmd("noautocmd normal! \27")
+  vim.fn.winrestview(view)
+  return chosen
+end
+
+--- Whole lines; the first line is 1.
+---@param first integer
+---@param final integer
+---@return ide_bridge.Selection
+function M.lines(first, final)
+  return whole_lines(api.nvim_buf_get_lines(0, first - 1, final, false), first, final)
+end
+
 --- The selection now; none when no file has been looked at, or a buffer is that has no name yet.
 ---@return ide_bridge.Selection?
 function M.current()

@@ -79,6 +79,7 @@ function M.began(welcome)
   events.raise("Started", { port = welcome.port, pid = welcome.pid })
   M.clients_changed(welcome.clients or {})
   ask_policy()
+  require("ide_bridge.approvals").begin()
 end
 
 function M.ended()
@@ -98,6 +99,10 @@ function M.line()
   local parts = { #clients == 0 and "bridge" or ("bridge:%d"):format(#clients) }
   if diff.count() > 0 then
     table.insert(parts, diff.count() == 1 and "1 diff" or ("%d diffs"):format(diff.count()))
+  end
+  local asked = require("ide_bridge.approvals").count()
+  if asked > 0 then
+    table.insert(parts, asked == 1 and "1 approval" or ("%d approvals"):format(asked))
   end
   if policy ~= "full" then
     table.insert(parts, "sharing " .. policy)
