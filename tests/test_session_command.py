@@ -121,6 +121,11 @@ def test_approvals_are_listed_first_and_answered_by_their_id(stage):
     assert 'ran Bash {"command": "mkdir x"}' in stage.session("show", asking).replace("'", '"')
 
 
+def test_where_nobody_looks_a_session_is_one_line_however_long(stage):
+    stage.start("--title", "word " * 60)
+    assert stage.session("list").splitlines()[1].endswith(("word " * 60).strip())
+
+
 def test_deny_tells_the_reason(stage):
     session = stage.start(f"{MKDIR}\n@text done")
     approval = stage.approval()

@@ -24,6 +24,8 @@ from ide_bridge.cli.session_screen import rendered
 if TYPE_CHECKING:
     import argparse
 
+    from ide_bridge.session.approvals import Approval
+
 __all__ = ["age", "approval_lines", "approvals", "list_"]
 
 _ORDER = ("waiting", "working", "starting", "idle", "lost", "stopped", "past")
@@ -105,12 +107,15 @@ def _print_table(shown: Sequence[Listed], known: Sequence[Listed], waiting: Sequ
     for each in shown:
         place = "" if each.session.folder == folder else printable(each.session.folder)
         table.add_row(*_row(each, known), *([Text(place)] if elsewhere else []))
-        for asked in (each.approval for each in waiting):
-            if asked.session == each.session.session:
-                table.add_row("", "", Text(asked.id, "bold yellow"), Text(f"? {printable(asked.title)}"))
+        for asked in _asked_by(each, waiting):
+            table.add_row("", "", Text(asked.id, "bold yellow"), Text(f"? {printable(asked.title)}"))
     # Where nobody looks at it, a row is a line, however long.
     console = Console() if sys.stdout.isatty() else Console(width=_ENDLESS)
     print(rendered(console, [table]), end="")
+
+
+def _asked_by(each: Listed, waiting: Sequence[Open]) -> "list[Approval]":
+    return [one.approval for one in waiting if one.approval.session == each.session.session]
 
 
 def _row(each: Listed, known: Sequence[Listed]) -> list[Text]:

@@ -147,7 +147,7 @@ class Live:
         else:
             self._tell_story(event)
         if isinstance(event, events.Ended):
-            self._left = 1 if event.text else 0
+            self._left, self._state = (1 if event.text else 0), "stopped"
 
     def _tell_story(self, event: AnyEvent | None) -> None:
         if isinstance(event, events.Prompt):

@@ -48,6 +48,7 @@ def _status(bridge: Running) -> dict[str, Any]:
         "clients": [],
         "editors": [],
         "diffs": [],
+        "sessions": [],
     }
     try:
         answer = ask(bridge, "status", seconds=3)
@@ -75,14 +76,18 @@ def _print_table(bridges: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("workspace", "port", "pid", "editors", "clients", box=None, pad_edge=False)
+    with_sessions = any(bridge.get("sessions") for bridge in bridges)
+    columns = ["workspace", "port", "pid", "editors", "clients", *(["sessions"] if with_sessions else [])]
+    table = Table(*columns, box=None, pad_edge=False)
     for bridge in bridges:
+        sessions = [_cell(map(_session, bridge.get("sessions", [])))] if with_sessions else []
         table.add_row(
             _cell(bridge["workspaceFolders"]),
             str(bridge["port"]),
             str(bridge["pid"]),
             _cell(editor["name"] for editor in bridge["editors"]),
             _cell([bridge["problem"]] if "problem" in bridge else map(_client, bridge["clients"])),
+            *sessions,
         )
     console = Console()
     with console.capture() as captured:
@@ -95,6 +100,10 @@ def _cell(names: "Iterable[str]") -> "Text":
     from rich.text import Text
 
     return Text("\n".join(map(printable, names)) or "–")
+
+
+def _session(session: dict[str, Any]) -> str:
+    return f"{session['session'][:8]} {session['state']}: {session['title']}".rstrip(": ")
 
 
 def _client(client: dict[str, Any]) -> str:

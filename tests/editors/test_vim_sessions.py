@@ -144,7 +144,7 @@ async def test_exactly_what_is_selected_goes_along(stage: Stage) -> None:
     assert asked["selection"] == "ns\nzwei äö"
     assert await stage.person.expr("mode()") == "n"
     await stage.person.ex("xmap gq <Plug>(ide-bridge-ask)")
-    await stage.person.keys("ggl\x16jlgqand this?\r")
+    await stage.person.keys("gg0l\x16jlgqand this?\r")
     asked = await stage.bridge.wait_for("ask", 2)
     assert (asked["text"], asked["selection"]) == ("and this?", "in\nwe")
 
@@ -167,13 +167,13 @@ async def test_a_bridge_without_sessions_is_told_as_such(stage: Stage) -> None:
     for method in ("ask", "sessions"):
         del stage.bridge.answers[method]
     await stage.type(":IdeBridgeAsk what?\r")
-    await stage.says("ide_bridge: This bridge has no sessions; update ide-bridge.")
+    await stage.says("This bridge has no sessions; update ide-bridge.")
 
 
 async def test_what_the_bridge_refuses_is_told_in_its_words(stage: Stage) -> None:
     stage.bridge.refuse("ask", -32603, "There is no claude on your PATH; install it.")
     await stage.type(":IdeBridgeAsk what?\r")
-    await stage.says("ide_bridge: There is no claude on your PATH; install it.")
+    await stage.says("There is no claude on your PATH; install it.")
 
 
 # -- the window ---------------------------------------------------------------------------------------------------
@@ -462,7 +462,7 @@ async def test_somebody_else_was_first(stage: Stage) -> None:
     stage.bridge.refuse("decide", -32602, "It was already allowed by terminal.")
     stage.bridge.open.clear()
     await stage.type(":IdeBridgeApprove two\r")
-    await stage.says("ide_bridge: It was already allowed by terminal.")
+    await stage.says("It was already allowed by terminal.")
     await stage.person.until(f"{stage.kind.status_line} ==# 'bridge'")
 
 

@@ -1,7 +1,7 @@
 --- A conversation as lines to read: what happens in a session, one block of lines for each thing.
 ---
---- Most blocks are added at the end; an answer grows while it is said, a tool gets its result, a question its answer.
---- Whoever shows the lines takes what has changed since he last did.
+--- Most blocks are added at the end; an answer grows while it is said, a tool gets its result, a question its
+--- answer. Whoever shows the lines takes what has changed since he last did.
 ---
 --- It does not know buffers, windows or the bridge.
 local M = {}

@@ -1,5 +1,6 @@
---- Changing what a tool is given before it is allowed: the input as JSON, in a buffer. Writing the buffer allows it as
---- it is then; closing it leaves the question open.
+--- Changing what a tool is given before it is allowed: the input as JSON, in a buffer.
+---
+--- Writing the buffer allows it as it is then; closing it leaves the question open.
 ---
 --- It does not know tools.
 local say = require("ide_bridge.say")

@@ -91,8 +91,8 @@ end
 
 local look_after
 
---- A bridge that was killed tells nobody, and the one in its place is not noticed here: so it is asked now and then,
---- for as long as something should go on.
+--- A bridge that was killed tells nobody, and the one in its place is not noticed here: so it is asked now and
+--- then, for as long as something should go on.
 function M.look()
   if not pulse then
     pulse = true

@@ -1,8 +1,8 @@
 vim9script
 # A conversation as lines to read: what happens in a session, one block of lines for each thing.
 #
-# Most blocks are added at the end; an answer grows while it is said, a tool gets its result, a question its answer.
-# Whoever shows the lines takes what has changed since he last did.
+# Most blocks are added at the end; an answer grows while it is said, a tool gets its result, a question its
+# answer. Whoever shows the lines takes what has changed since he last did.
 #
 # It does not know buffers, windows or the bridge.
 
@@ -13,10 +13,10 @@ const RESULT = 5  # of what a tool gives
 const INPUT = 20  # of each thing that a tool is given
 const INDENT = '    '
 
-# By their names: `blocks`, and those with a key once more in `keyed`; `live` is the block of an answer that is being
-# said, `height` counts all lines, `fresh` is the first line that was not taken yet, `dropped` how many went at the
-# top since. A story is never handed to a function, nor counted up with `+=`: Vim would look through all of it each
-# time to know its type.
+# By their names: `blocks`, and those with a key once more in `keyed`; `live` is the block of an answer that is
+# being said, `height` counts all lines, `fresh` is the first line that was not taken yet, `dropped` how many went
+# at the top since. A story is never handed to a function, nor counted up with `+=`: Vim would look through all of
+# it each time to know its type.
 var stories: dict<any> = {}
 
 # Begin a story, or begin it anew.
@@ -24,7 +24,7 @@ export def Begin(name: string)
   stories[name] = {blocks: [], keyed: {}, live: null_dict, height: 0, fresh: 0, dropped: 0}
 enddef
 
-# What has changed: so many lines at the top are gone, and from line `from` (0 is the first one) on there are these.
+# What has changed: so many lines at the top are gone, and from line `from` (0 is the first) on there are these.
 export def Take(name: string): dict<any>
   var story: any = stories[name]
   const from: number = story.fresh

@@ -1,6 +1,7 @@
 vim9script
-# Changing what a tool is given before it is allowed: the input as JSON, in a buffer. Writing the buffer allows it as
-# it is then; closing it leaves the question open.
+# Changing what a tool is given before it is allowed: the input as JSON, in a buffer.
+#
+# Writing the buffer allows it as it is then; closing it leaves the question open.
 #
 # It does not know tools.
 
@@ -52,7 +53,8 @@ def Allow(one: dict<any>)
     return
   endif
   setbufvar(one.buffer, '&modified', false)
-  approvals.Decide(one.approval, {behavior: 'allow'}->extend(changed ==# one.approval.input ? {} : {input: changed}))
+  const input = changed ==# one.approval.input ? {} : {input: changed}
+  approvals.Decide(one.approval, extend({behavior: 'allow'}, input))
 enddef
 
 # The question is no longer open.

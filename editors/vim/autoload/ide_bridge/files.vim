@@ -110,7 +110,8 @@ def Room(window: number): bool
 enddef
 
 def InDiff(): bool
-  return !empty(tabpagebuflist()->filter((_, buffer) => bufname(buffer) =~# '^ide-bridge://\%(current\|proposed\)/'))
+  const ours = '^ide-bridge://\%(current\|proposed\)/'
+  return !empty(tabpagebuflist()->filter((_, buffer) => bufname(buffer) =~# ours))
 enddef
 
 def Select(start: dict<any>, end: dict<any>)

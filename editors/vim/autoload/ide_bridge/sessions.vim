@@ -1,6 +1,6 @@
 vim9script
-# The sessions this Vim takes part in: what happens in each of them, in a window of its own, and what the user wants
-# of them.
+# The sessions this Vim takes part in: what happens in each of them, in a window of its own, and what the user
+# wants of them.
 #
 # Events may come by the thousand: they are kept, and shown together a few times a second.
 #
@@ -41,7 +41,8 @@ const HELP = [
   '=        show the change of a file',
 ]
 
-# By their ids: session, buffer, state, title, number (of the last event).
+# By their ids: session, buffer, state, title, number (of the last event), and whether the whole story
+# has to be shown again.
 var known: dict<dict<any>> = {}
 var listed: list<dict<any>> = []
 var used = ''
