@@ -131,6 +131,7 @@ async def test_status_shows_bridges_and_clients(home, project, served):
                     "editors": [],
                     "diffs": [],
                     "sharing": "full",
+                    "sessions": [],
                 }
             ]
         }

@@ -10,7 +10,9 @@ import pytest
 from ide_bridge.bridge import Bridge
 from ide_bridge.editor import link
 from ide_bridge.editor.interface import Feature
+from ide_bridge.fronts import sessions
 from ide_bridge.fronts.links import Links
+from ide_bridge.fronts.sessions import Sessions
 from ide_bridge.running import find
 from tests.fakes.claude_client import eventually
 from tests.fakes.plugin import Plugin
@@ -89,6 +91,13 @@ def test_the_page_names_all_that_a_plugin_is_asked():
 
 def test_the_page_names_all_that_a_plugin_is_told():
     assert named("What the bridge tells") == set(re.findall(r'notify\(\s*"(\w+)"', inspect.getsource(link)))
+
+
+def test_the_page_names_only_what_there_is_of_sessions():
+    methods = set(Sessions(None, None, None, None).methods())
+    told = {"sessionEvent", "approvalAsked", "approvalClosed"}
+    assert told <= named("Sessions") <= methods | told
+    assert told == set(re.findall(r'notify\(\s*"(\w+)"', inspect.getsource(sessions)))
 
 
 def test_the_page_names_every_feature():

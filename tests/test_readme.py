@@ -20,6 +20,7 @@ import pytest
 from ide_bridge.cli import COMMANDS
 from ide_bridge.fronts import claude
 from ide_bridge.fronts.mcp import DIRECT, PROTOCOL_VERSIONS, mcp_methods
+from ide_bridge.fronts.sessions import Sessions
 from ide_bridge.settings import SECRETS, Settings
 from ide_bridge.tools import diagnostics, diffs, documents, selection
 from ide_bridge.tools.files import TOOLS
@@ -289,6 +290,11 @@ def test_the_protocol_names_every_method():
     )
     assert tuple(direct) == DIRECT
     assert {*direct, *mcp} == set(mcp_methods(Registry(TOOLS), lambda _client: None))
+
+
+def test_the_protocol_names_every_method_of_sessions():
+    named = {name for row in first_cells(section(PROTOCOL, "Sessions")) for name in re.findall(r"`(\w+)`", row)}
+    assert set(Sessions(None, None, None, None).methods()) <= named
 
 
 def test_the_protocol_names_every_version():

@@ -214,10 +214,13 @@ def test_stop_ends_a_session_which_is_found_with_all_and_can_be_resumed(stage):
         f"Stopped session {session[:8]} (@text hello); to continue it: ide-bridge session resume {session[:8]}\n"
     )
     assert stage.session("stop") == told
-    hidden = "1 more was stopped; see them with: ide-bridge session list --all\n"
-    assert stage.session("list").endswith(hidden)
+    none = "No session is running. Start one with: ide-bridge session start"
+    assert stage.session("list") == f"{none}; 1 was stopped: ide-bridge session list --all\n"
+    other = stage.start("--title", "other")
+    assert stage.session("list").endswith("\n1 was stopped: ide-bridge session list --all\n")
+    stage.session("stop", other)
     assert stage.session("list", "--all").splitlines()[1].startswith("stopped")
-    assert stage.json("resume")["session"] == session
+    assert stage.json("resume", session)["session"] == session
     assert stage.session("send", session, "-w", "@text again") == "again\n"
     assert stage.json("resume", session)["state"] == "idle"
     assert stage.session("resume", session[:8], "@text more").startswith("It is running already: session ")

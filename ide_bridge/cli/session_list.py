@@ -85,10 +85,11 @@ def _ago(each: Open) -> str:
 
 
 def _rest(hidden: int, *, anything: bool) -> str:
-    if hidden:
-        were = "1 more was" if hidden == 1 else f"{hidden} more were"
-        return f"{were} stopped; see them with: ide-bridge session list --all"
-    return "" if anything else "No session is running. Start one with: ide-bridge session start"
+    were = "1 was" if hidden == 1 else f"{hidden} were"
+    if not anything:
+        stopped = f" {were} stopped: ide-bridge session list --all" if hidden else ""
+        return f"No session is running. Start one with: ide-bridge session start{';' if hidden else ''}{stopped}"
+    return f"{were} stopped: ide-bridge session list --all"
 
 
 def _sorted(known: Sequence[Listed]) -> list[Listed]:

@@ -308,8 +308,8 @@ class Live:
         if self._screen.is_dumb:
             self._screen.say_once(asking.hint().plain if asking else "" if self._state in _BUSY else self._state)
             return
-        tail = self._story.tail.split("\n")[-max(1, self._screen.height // 3) :]
-        above = [Text(line) for line in tail if self._story.tail]
+        tail = self._story.tail
+        above = [Text(tail)] if tail else []
         if asking is None:
             self._screen.draw([*above, self._status()], _LABEL, self._typed.text, self._typed.cursor)
         elif asking.typed is None:

@@ -20,20 +20,12 @@ from ide_bridge.cli.session_reach import (
     meant,
 )
 from ide_bridge.errors import SetupProblem
-from ide_bridge.session.transcript_past import Past, past_sessions
+from ide_bridge.session.transcript_past import Past, past_session, past_sessions
 from ide_bridge.session.transcript_places import find_transcript, is_session
 
 __all__ = ["Origin", "newest_here", "origin_of", "past_of"]
 
-_HEAD = 4 * 1024 * 1024
 _MANY = 10_000
-
-
-class _Record(msgspec.Struct):
-    cwd: str | None = None
-
-
-_decode = msgspec.json.Decoder(_Record).decode
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -54,17 +46,15 @@ def origin_of(word: str) -> Origin:
     """The session that a few letters, or its whole id, mean."""
     if (known := meant(word, known_sessions(all_bridges()))) is not None:
         return Origin(known.session.session, known.session.folder, known)
-    fitting = [
-        past for past in past_sessions(here()) if len(word) >= SHORTEST and past.session.startswith(word.lower())
-    ]
+    fitting = _beginning_with(word) if len(word) >= SHORTEST else []
     if len(fitting) > 1:
         names = ", ".join(past.session[:13] for past in fitting)
         raise SetupProblem(f"Several sessions begin with {word} ({names}); give more of the one you mean.")
     if fitting:
         return Origin(fitting[0].session, fitting[0].folder or here())
     path = find_transcript(word.lower()) if is_session(word) else None
-    if path is not None and (folder := _folder_of(path)) is not None:
-        return Origin(word.lower(), folder)
+    if path is not None and (past := past_session(path)) is not None:
+        return Origin(past.session, past.folder)
     raise SetupProblem(f"There is no session {word}; see which there are with: {LIST} --all")
 
 
@@ -92,20 +82,3 @@ def _listed(past: Past) -> Listed:
     return Listed(
         session, {key: value for key, value in msgspec.to_builtins(session).items() if value is not None}
     )
-
-
-def _folder_of(transcript: str) -> str | None:
-    """The folder that a session belongs to, as its first records tell it."""
-    try:
-        with open(transcript, "rb") as file:
-            lines = file.read(_HEAD).split(b"\n")[:-1]
-    except OSError:
-        return None
-    return next((cwd for cwd in map(_cwd_in, lines) if cwd is not None), None)
-
-
-def _cwd_in(line: bytes) -> str | None:
-    try:
-        return _decode(line).cwd
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

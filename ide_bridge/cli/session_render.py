@@ -30,6 +30,7 @@ __all__ = ["Story", "harmless", "indented", "outcome", "shortened"]
 _RESULT_LENGTH = 200
 _THOUGHT_LENGTH = 300
 _TITLE_LENGTH = 400
+_TAIL_LENGTH = 2_000
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _TAGS = re.compile(r"</?tool_use_error>")
 _OUTCOMES = {
@@ -90,8 +91,8 @@ class Story:
 
     @property
     def tail(self) -> str:
-        """What has been said of the paragraph that is not complete yet."""
-        return harmless(self._streamed[self._printed :].strip("\n"))
+        """What has been said last of the paragraph that is not complete yet."""
+        return harmless(self._streamed[max(self._printed, len(self._streamed) - _TAIL_LENGTH) :].strip("\n"))
 
     def tell(self, event: "AnyEvent") -> "list[RenderableType]":
         """What is to be printed for an event."""

@@ -162,8 +162,9 @@ class Screen:
 
     def draw(self, above: Sequence[Text], label: str, typed: str, cursor: int) -> None:
         """Have these rows at the end, and below them what is being typed."""
-        rows = [line for text in above for line in text.wrap(self._console, self.width)]
         place = laid_out(label + typed, len(label) + cursor, self.width).cropped(max(1, self.height // 2))
+        room = max(1, self.height - 1 - len(place.rows))
+        rows = [line for text in above for line in text.wrap(self._console, self.width)][-room:]
         text = "".join(rendered(self._console, [row]) for row in rows) + "\n".join(place.rows)
         up = len(place.rows) - 1 - place.row
         moves = (f"\x1b[{up}A" if up else "") + "\r" + (f"\x1b[{place.column}C" if place.column else "")

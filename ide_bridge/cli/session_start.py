@@ -6,7 +6,6 @@ It does not know how a session is run, or what attaching shows.
 """
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from ide_bridge.cli.printable import json_text, printable
@@ -15,7 +14,7 @@ from ide_bridge.cli.session_attach import can_be_live, watch
 from ide_bridge.cli.session_past import newest_here, origin_of
 from ide_bridge.cli.session_reach import Known, as_session, environment_here
 from ide_bridge.cli.session_words import prompt_of
-from ide_bridge.errors import InvalidRequest, RemoteError, SetupProblem
+from ide_bridge.errors import SetupProblem
 from ide_bridge.running import find, find_or_start
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["fork", "resume", "start"]
 
 _SECONDS = 90
-_ENDING_SECONDS = 12
-_POLL_SECONDS = 0.2
 
 
 def start(args: "argparse.Namespace") -> int:
@@ -63,22 +60,9 @@ def _begin(args: "argparse.Namespace", folder: str, given: dict[str, Any], what:
         **_options(args),
         **given,
     }
-    said = _started(bridge, params)
+    said = ask(bridge, "startSession", params, seconds=_SECONDS)
     session = as_session(said)
     return _present(args, Known(session, said if isinstance(said, dict) else {}, bridge), what)
-
-
-def _started(bridge: "Running", params: dict[str, Any]) -> object:
-    """Start it; what a bridge that died has left running of it may need a moment to end."""
-    deadline = time.monotonic() + _ENDING_SECONDS
-    while True:
-        try:
-            return ask(bridge, "startSession", params, seconds=_SECONDS)
-        except RemoteError as error:
-            is_held = error.remote_code == InvalidRequest.code and "resume" in params
-            if not is_held or time.monotonic() > deadline:
-                raise
-        time.sleep(_POLL_SECONDS)
 
 
 def _options(args: "argparse.Namespace") -> dict[str, Any]:

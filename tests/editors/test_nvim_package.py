@@ -52,7 +52,7 @@ def test_nothing_is_loaded_before_it_is_used(version: str) -> None:
 def test_it_is_loaded_once(version: str) -> None:
     assert (
         run_nvim(
-            version, "delcommand IdeBridgeStop | runtime plugin/ide_bridge.lua | echo exists(':IdeBridgeStop')"
+            version, "delcommand IdeBridgeSend | runtime plugin/ide_bridge.lua | echo exists(':IdeBridgeSend')"
         )
         == "0"
     )
@@ -68,8 +68,8 @@ def test_the_manual_tells_every_command_option_and_event(tmp_path: Path) -> None
     options = {
         f"g:ide_bridge_{name}" for name in re.findall(r"^---@field (\w+) .*\?", options_of(scripts), re.MULTILINE)
     }
-    assert len(commands) == 8
-    assert len(options) == 3
+    assert len(commands) == 15
+    assert len(options) == 4
     assert commands | options <= tags
     events = re.findall(r'raise\("(\w+)"', scripts)
     assert len(events) >= 6

@@ -54,7 +54,7 @@ def test_the_manual_tells_every_command_option_and_event(tmp_path: Path) -> None
     scripts = "".join((PLUGIN / path).read_text(encoding="utf-8") for path in SCRIPTS)
     commands = {f":{name}" for name in re.findall(r" (IdeBridge\w+) call ", scripts)}
     options = set(re.findall(r"\bg:ide_bridge_\w+", scripts))
-    assert len(commands) == 8
+    assert len(commands) == 15
     assert commands | options <= tags
     assert all(f"IdeBridge{event}\t" in manual for event in re.findall(r"Raise\('(\w+)'", scripts))
     links = set(re.findall(r"\|([:g]?:?ide_?bridge[^|]*)\|", manual, re.IGNORECASE))

@@ -219,7 +219,8 @@ enddef
 
 export def Choices(question: dict<any>): list<string>
   return [OneLine(question.question)] + question->get('options', [])->mapnew((index, option) =>
-    $'{index + 1}. {OneLine(option.label)}' .. (Has(option, 'description') ? ': ' .. OneLine(option.description) : ''))
+    $'{index + 1}. {OneLine(option.label)}'
+      .. (Has(option, 'description') ? ': ' .. OneLine(option.description) : ''))
 enddef
 
 def Named(name: string, value: any): list<string>

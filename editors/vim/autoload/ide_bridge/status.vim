@@ -114,8 +114,9 @@ export def Show()
     page.Show(PAGE, Local(link.Runs() ? 'starting' : 'not started; :IdeBridgeStart starts it', []))
     return
   endif
-  link.Request('status', {}, (answer) => page.Show(PAGE, Local('attached', answer->has_key('error')
-    ? [answer.error.message] : Remote(answer.result))))
+  link.Request('status', {}, (answer) => {
+    page.Show(PAGE, Local('attached', answer->has_key('error') ? [answer.error.message] : Remote(answer.result)))
+  })
 enddef
 
 def Local(state: string, remote: list<string>): list<string>
