@@ -249,6 +249,23 @@ def test_every_option_in_the_table_of_commands_exists(row):
     assert set(re.findall(r"--\w+", row)) | {"--help"} == set(re.findall(r"--\w+", usage.stdout))
 
 
+@pytest.mark.parametrize("row", re.findall(r"^\| `session \w+.*$", section(README, "Sessions"), re.MULTILINE))
+def test_every_option_in_the_table_of_session_commands_exists(row):
+    for name in re.findall(r"`session (\w+)", row):
+        usage = subprocess.run(
+            [BIN / "ide-bridge", "session", name, "--help"], capture_output=True, encoding="utf-8"
+        )
+        assert usage.returncode == 0, usage.stderr
+        assert set(re.findall(r"--\w+", row)) <= set(re.findall(r"--\w+", usage.stdout)), name
+
+
+def test_the_table_of_session_commands_is_complete():
+    rows = re.findall(r"^\| `session \w+.*$", section(README, "Sessions"), re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`session (\w+)", row)]
+    usage = subprocess.run([BIN / "ide-bridge", "session", "--help"], capture_output=True, encoding="utf-8").stdout
+    assert named == re.findall(r"^    (\w+)", usage, re.MULTILINE)
+
+
 def test_the_doctor_has_the_findings_of_the_readme(home, environment):
     troubles = section(README, "When Claude does not connect")
     rules = [row.strip("`") for row in first_cells(troubles)]
