@@ -231,19 +231,19 @@ def test_sending_to_a_stopped_session_continues_it_and_who_attaches_then_sees_al
     stage.wait_until(session, "idle")
     stage.session("stop")
     assert stage.session("send", session, "--wait", "@text again") == "again\n"
-    watching = subprocess.Popen(
+    with subprocess.Popen(
         [*PROGRAM, "session", "attach", "--json"],
         cwd=stage.project,
         env=stage.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         encoding="utf-8",
-    )
-    assert json.loads(watching.stdout.readline())["kind"] in ("prompt", "state")
-    stage.session("send", session, "--wait", "@text once more")
-    stage.session("stop")
-    output, _ = watching.communicate(timeout=30)
-    said = [event["text"] for event in lines(output) if event["kind"] == "said"]
+    ) as watching:
+        events = lines(watching.stdout.readline())
+        stage.session("send", session, "--wait", "@text once more")
+        stage.session("stop")
+        events += lines(watching.stdout.read())
+    said = [event["text"] for event in events if event["kind"] == "said"]
     assert said == ["hello", "again", "once more"]
 
 

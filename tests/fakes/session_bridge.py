@@ -1,7 +1,7 @@
 """A bridge with sessions, as plug-ins see it: scripted, and without any session behind it.
 
 An editor starts a small program in place of ``ide-bridge attach``, which brings the link to this process. What the
-plug-in asks is written down and answered as the script has it; what a bridge would tell is told when the test says.
+plug-in asks is written down and answered as the script has it; what a bridge would tell is told when a test wants.
 
 It does not know which editor is at the other end, or how a real bridge comes by what it tells.
 """
@@ -56,8 +56,8 @@ def approval(name: str, tool: str = "Bash", **more: Any) -> Json:
 class SessionBridge:
     """One end of the link; ``command`` is what the editor runs to have the other."""
 
-    def __init__(self, port: int) -> None:
-        self.command = [sys.executable, "-c", PIPE, str(port)]
+    def __init__(self) -> None:
+        self.command = [sys.executable, "-c", PIPE]
         self.asked: list[tuple[str, Json]] = []
         self.by = ""
         self.live: list[Json] = []
@@ -196,8 +196,9 @@ class SessionBridge:
 @asynccontextmanager
 async def session_bridge() -> AsyncIterator[SessionBridge]:
     """A bridge to attach to while the block runs."""
-    server = await asyncio.start_server(lambda *ends: bridge.serve(*ends), "127.0.0.1", 0, limit=1 << 26)
-    bridge = SessionBridge(server.sockets[0].getsockname()[1])
+    bridge = SessionBridge()
+    server = await asyncio.start_server(bridge.serve, "127.0.0.1", 0, limit=1 << 26)
+    bridge.command.append(str(server.sockets[0].getsockname()[1]))
     try:
         yield bridge
     finally:
