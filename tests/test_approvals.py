@@ -11,11 +11,11 @@ import pytest
 
 from ide_bridge.errors import InvalidParams
 from ide_bridge.session.approvals import Allowed, Answer, Approval, Closed, Denied, Inbox
-from ide_bridge.session.permissions import for_session
-from ide_bridge.session.questions import CanUseTool
-from ide_bridge.session.replies import asked_in
-from ide_bridge.session.settled import Settled
-from ide_bridge.session.titles import title_of
+from ide_bridge.session.approvals.permissions import for_session
+from ide_bridge.session.approvals.replies import asked_in
+from ide_bridge.session.approvals.settled import Settled
+from ide_bridge.session.approvals.titles import title_of
+from ide_bridge.session.control.questions import CanUseTool
 from ide_bridge.settings import ApprovalPolicy
 
 FOLDER = "/work/project"

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from ide_bridge.errors import Disconnected
-from ide_bridge.session.backlog import Backlog
+from ide_bridge.session.sdk_server.backlog import Backlog
 
 
 async def take(backlog):

@@ -4,9 +4,16 @@ import pytest
 
 from ide_bridge.session import control as control_module
 from ide_bridge.session.control import Answered, Broken, Control, Failed, Said, Withdrawn
-from ide_bridge.session.messages import Assistant, KeepAlive, Unknown
-from ide_bridge.session.questions import Asked, CanUseTool, HookCallback, McpMessage, OtherRequest, UserDialog
-from ide_bridge.session.requests import Initialize, Interrupt, McpStatus, Other, SetModel
+from ide_bridge.session.control.messages import Assistant, KeepAlive, Unknown
+from ide_bridge.session.control.questions import (
+    Asked,
+    CanUseTool,
+    HookCallback,
+    McpMessage,
+    OtherRequest,
+    UserDialog,
+)
+from ide_bridge.session.control.requests import Initialize, Interrupt, McpStatus, Other, SetModel
 
 BASH = {
     "subtype": "can_use_tool",

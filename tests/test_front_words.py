@@ -5,7 +5,15 @@ import json
 import pytest
 
 from ide_bridge.errors import InvalidParams
-from ide_bridge.session.front_words import Answer, Message, Nothing, Order, answer_line, control_line, read_words
+from ide_bridge.session.relay.front_words import (
+    Answer,
+    Message,
+    Nothing,
+    Order,
+    answer_line,
+    control_line,
+    read_words,
+)
 
 USER = {"type": "user", "message": {"role": "user", "content": "hello"}}
 INPUT = {"command": "npm test"}

@@ -10,7 +10,7 @@ from shlex import quote
 
 import pytest
 
-from ide_bridge.session import keeper
+from ide_bridge.session.process import keeper
 from tests.fakes.doomed_bridge import is_gone
 
 SOON = 10.0

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ide_bridge.session.lenient import Shape, is_whole, mended, written
+from ide_bridge.session.control.lenient import Shape, is_whole, mended, written
 
 
 class Thing(msgspec.Struct):

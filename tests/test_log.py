@@ -23,7 +23,8 @@ def test_events_are_numbered_from_one_and_kept_in_order():
         log.add(events.Text(text))
     assert numbers(log.since(0, raw=False)) == [1, 2, 3]
     assert texts(log.since(2, raw=False)) == ["b", "c"]
-    assert (log.first, log.next) == (1, 4)
+    assert log.next == 4
+    assert log.missing(0, raw=True) == 0
     assert log.since(4, raw=False) == []
 
 
@@ -40,9 +41,10 @@ def test_the_oldest_go_when_there_are_too_many():
     log = Log(count=100)
     for number in range(1000):
         log.add(events.Text(str(number)))
-        assert log.next - log.first <= 100
+        assert len(log.since(0, raw=False)) <= 100
     assert texts(log.since(0, raw=False)) == [str(number) for number in range(900, 1000)]
-    assert texts(log.since(995, raw=False, limit=2)) == ["994", "995"]
+    assert texts(log.since(998, raw=False)) == ["997", "998", "999"]
+    assert (log.missing(0, raw=False), log.missing(891, raw=False), log.missing(901, raw=False)) == (200, 10, 0)
 
 
 def test_the_oldest_go_when_they_are_too_large_together_but_the_newest_stays():
@@ -68,6 +70,23 @@ def test_who_joins_later_gets_whole_blocks_and_the_pieces_of_the_one_being_said(
         log.add(event)
     assert texts(log.story(raw=False)) == ["Hello", "An", "d"]
     assert texts(log.since(0, raw=False)) == ["Hel", "lo", "Hello", "An", "d"]
+
+
+def test_what_a_sub_agent_says_whole_does_not_end_the_pieces_of_the_answer():
+    log = Log()
+    for event in (events.Text("An"), events.Said("From below", "t1"), events.Text("d")):
+        log.add(event)
+    assert texts(log.story(raw=False)) == ["An", "From below", "d"]
+
+
+def test_the_clis_own_words_push_out_no_event():
+    log = Log(size=1000)
+    log.add(events.Said("kept"))
+    for _ in range(5):
+        log.add(events.Message(Raw(b'"' + b"x" * 900 + b'"')))
+    assert texts(log.since(0, raw=False)) == ["kept"]
+    assert numbers(log.since(0, raw=True)) == [1, 6]
+    assert (log.missing(1, raw=False), log.missing(1, raw=True)) == (0, 4)
 
 
 async def test_waiting_for_an_event():

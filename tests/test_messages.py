@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from ide_bridge.errors import ParseError
-from ide_bridge.session import messages, reports
-from ide_bridge.session.messages import (
+from ide_bridge.session.control import messages, reports
+from ide_bridge.session.control.messages import (
     Assistant,
     Message,
     Result,
@@ -16,7 +16,7 @@ from ide_bridge.session.messages import (
     User,
     read,
 )
-from ide_bridge.session.reports import Status
+from ide_bridge.session.control.reports import Status
 
 SAID = {
     "user": {"message": {"role": "user"}, "isReplay": True, "isSynthetic": True, "tool_use_result": [1]},

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.errors import SetupProblem
-from ide_bridge.session import neighbours
-from ide_bridge.session.neighbours import belongs_to_us, kept_token, owner_of_peer
+from ide_bridge.session.relay import neighbours
+from ide_bridge.session.relay.neighbours import belongs_to_us, kept_token, owner_of_peer
 from tests.fakes.surroundings import at_home
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's list is Linux's")

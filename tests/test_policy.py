@@ -4,12 +4,12 @@ import os
 
 import pytest
 
-from ide_bridge.session.command_line import commands, is_plain
-from ide_bridge.session.policy import judge
-from ide_bridge.session.questions import CanUseTool
-from ide_bridge.session.rules import Rule, parse
-from ide_bridge.session.spots import inside, shown
-from ide_bridge.settings import SECRETS, ApprovalPolicy
+from ide_bridge.session.approvals.command_line import commands, is_plain
+from ide_bridge.session.approvals.policy import judge
+from ide_bridge.session.approvals.rules import Rule, parse
+from ide_bridge.session.approvals.spots import inside, shown
+from ide_bridge.session.control.questions import CanUseTool
+from ide_bridge.settings import ApprovalPolicy
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 import pytest
 
-from ide_bridge.session.questions import (
+from ide_bridge.session.control.questions import (
     Asked,
     CanUseTool,
     Elicitation,

@@ -12,8 +12,7 @@ import pytest
 
 from ide_bridge.cli import relay as command
 from ide_bridge.errors import SetupProblem
-from ide_bridge.session import switchboard
-from ide_bridge.session.relay import Relay
+from ide_bridge.session.relay import Relay, switchboard
 from tests.fakes.bridge_process import PROGRAM
 from tests.fakes.claude_cli import Home
 from tests.fakes.relay import connect_cli, connect_front_end

@@ -3,9 +3,9 @@ import json
 import msgspec
 import pytest
 
-from ide_bridge.session import requests
-from ide_bridge.session.questions import McpMessage
-from ide_bridge.session.requests import Initialize, Other, SetMaxThinkingTokens, payload, subtype_of
+from ide_bridge.session.control import requests
+from ide_bridge.session.control.questions import McpMessage
+from ide_bridge.session.control.requests import Initialize, Other, SetMaxThinkingTokens, payload, subtype_of
 
 SAID = [
     (Initialize(), {"subtype": "initialize"}),

@@ -7,7 +7,7 @@ import pytest
 
 from ide_bridge.errors import Disconnected, RemoteError, Unsupported
 from ide_bridge.session.control import Answered, Failed
-from ide_bridge.session.requests import Initialize, Interrupt
+from ide_bridge.session.control.requests import Initialize, Interrupt
 from ide_bridge.session.run import OUTBOX_LIMIT, Run
 
 

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ide_bridge.session.seen import Seen, mark_of
+from ide_bridge.session.sdk_server.seen import Seen, mark_of
 
 
 @pytest.mark.parametrize(

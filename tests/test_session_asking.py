@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from ide_bridge.cli.session_asking import Asking, Decided, EditNeeded, More, Waits
-from ide_bridge.cli.session_keys import Key
-from ide_bridge.cli.session_waiting import Waiting
+from ide_bridge.cli.session.asking import Asking, Decided, EditNeeded, More, Waits
+from ide_bridge.cli.session.keys import Key
+from ide_bridge.cli.session.waiting import Waiting
 from ide_bridge.session.approvals import Approval
 from ide_bridge.session.events import ApprovalClosed
 

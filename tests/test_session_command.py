@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from ide_bridge.cli.session_list import age
+from ide_bridge.cli.session.listing import age
 from tests.fakes.bridge_process import PROGRAM, BridgeProcess
 from tests.fakes.session_stage import SessionStage
 

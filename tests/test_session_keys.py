@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ide_bridge.cli.session_keys import Key, Keys, TypedLine
+from ide_bridge.cli.session.keys import Key, Keys, TypedLine
 
 
 def names(data):

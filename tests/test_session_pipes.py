@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ide_bridge.errors import Disconnected
-from ide_bridge.session.pipes import LastWords, Sink, Source
+from ide_bridge.session.process.pipes import LastWords, Sink, Source
 
 
 async def test_a_source_gives_what_is_there_when_it_is_finished_and_no_more():

@@ -16,9 +16,8 @@ import psutil
 import pytest
 
 from ide_bridge.errors import Disconnected, InvalidParams, SetupProblem
-from ide_bridge.session import keeper
-from ide_bridge.session.kept import Command, Kept, Patience
-from ide_bridge.session.process import Cli, CliProcess, Launch, find_cli
+from ide_bridge.session.process import Cli, CliProcess, Launch, find_cli, keeper
+from ide_bridge.session.process.kept import Command, Kept, Patience
 from tests.fakes.doomed_bridge import DoomedBridge, is_gone
 from tests.fakes.recorded_cli import COMMAND
 

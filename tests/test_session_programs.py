@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from ide_bridge.errors import InvalidParams, SetupProblem
-from ide_bridge.session import programs
-from ide_bridge.session.kept import Command, Kept
-from ide_bridge.session.programs import Cli, Launch, arguments, find_cli, session_environment
+from ide_bridge.session.process import programs
+from ide_bridge.session.process.kept import Command, Kept
+from ide_bridge.session.process.programs import Cli, Launch, arguments, find_cli, session_environment
 from tests.fakes.doomed_bridge import is_gone
 from tests.fakes.recorded_cli import COMMAND
 

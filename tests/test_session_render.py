@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from ide_bridge.cli.session_render import Story, harmless, shortened
-from ide_bridge.cli.session_screen import laid_out, rendered
+from ide_bridge.cli.session.render import Story, harmless, shortened
+from ide_bridge.cli.session.screen import laid_out, rendered
 from ide_bridge.session import events
 
 ANSWER = "First *one*.\n\n```python\ndef f():\n\n    pass\n```\nThen\ntwo.\n\n- a\n- b\n"

@@ -125,7 +125,7 @@ async def test_prompts_are_sent_once_and_confirmed(front, stage):
     await front.kind(session, "result")
     assert len(kinds(front, session, "prompt")) == 1
     assert len(kinds(front, session, "result")) == 1
-    with pytest.raises(RemoteError, match="not the id"):
+    with pytest.raises(RemoteError, match="not the uuid"):
         await front.ask("prompt", session=session, text="again", uuid="no")
     with pytest.raises(RemoteError, match="empty"):
         await front.ask("prompt", session=session, text="  ")
@@ -346,6 +346,125 @@ async def test_status_shows_live_sessions_only(front, stage):
     assert [shown["session"] for shown in stage.bridge.status()["sessions"]] == [session]
     await front.ask("stopSession", session=session)
     assert stage.bridge.status()["sessions"] == []
+
+
+# -- what went wrong once -------------------------------------------------------------------------------------
+
+
+async def test_a_prompt_to_a_session_that_is_being_stopped_is_run_after_all(front, stage):
+    session = await front.start("@ignore-end\n@wait 300")
+    await settled(front, session, "working")
+    other = await stage.front()
+    stopping = asyncio.create_task(other.ask("stopSession", session=session))
+    await asyncio.sleep(0.1)
+    after = len(front.events[session])
+    await front.ask("prompt", session=session, text="@text Still here.")
+    await stopping
+    assert (await front.kind(session, "said", after))["text"] == "Still here."
+
+
+async def test_a_refused_resume_changes_nothing(front):
+    session = await front.start("@text One.")
+    await front.kind(session, "result")
+    before = await front.ask("stopSession", session=session)
+    for wrong in ({"mode": "x y"}, {"over": "sdk-url", "model": "other"}):
+        with pytest.raises(RemoteError):
+            await front.ask("startSession", resume=session, **wrong)
+    after = await front.shown(session)
+    assert [after[key] for key in ("mode", "model", "over")] == [before[key] for key in ("mode", "model", "over")]
+    await front.ask("prompt", session=session, text="@text Two.")
+    await front.until(session, lambda event: event.get("text") == "Two.")
+
+
+async def test_of_two_that_resume_at_once_one_is_refused_and_leaves_no_trace(front, stage):
+    session = await front.start("@text One.")
+    await front.kind(session, "result")
+    await front.ask("stopSession", session=session)
+    both = [front.ask("startSession", resume=session, model=model) for model in ("one", "two")]
+    first, second = await asyncio.gather(*both, return_exceptions=True)
+    assert "running already" in str(second)
+    assert first["model"] == "one"
+
+
+async def test_a_mode_that_does_not_exist_is_refused_by_us(front):
+    session = await front.start("hello")
+    await front.kind(session, "result")
+    with pytest.raises(RemoteError, match="no permission mode; there are acceptEdits"):
+        await front.ask("setMode", session=session, mode="garbage")
+
+
+async def test_a_prompt_makes_a_session_working_before_it_is_answered(front):
+    session = await front.start("hello")
+    await front.kind(session, "result")
+    await settled(front, session)
+    await front.ask("prompt", session=session, text="@wait 300")
+    assert (await front.shown(session))["state"] == "working"
+
+
+async def test_a_bridge_that_stops_starts_nothing_any_more_and_leaves_nothing(stage, front):
+    working = await front.start("@ignore-end\n@wait 300")
+    idle = await front.start("@text One.")
+    await front.kind(idle, "result")
+    await front.ask("stopSession", session=idle)
+    await settled(front, working, "working")
+    pid = (await front.shown(working))["pid"]
+    stopping = asyncio.create_task(stage.bridge._sessions.close())
+    await asyncio.sleep(0.05)
+    with pytest.raises(RemoteError, match="stopping"):
+        await front.ask("prompt", session=idle, text="more")
+    with pytest.raises(RemoteError, match="stopping"):
+        await front.start("more")
+    await stopping
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_resumed_session_is_not_stopped_on_the_disk(front, stage):
+    session = await front.start()
+    await settled(front, session)
+    (file,) = stage.project.parent.rglob(f"sessions/{session}.json")
+    assert not json.loads(file.read_text(encoding="utf-8"))["stopped"]
+    await front.ask("stopSession", session=session)
+    assert json.loads(file.read_text(encoding="utf-8"))["stopped"]
+
+
+async def test_a_request_to_a_cli_that_does_not_come_up_fails_with_it(front, monkeypatch):
+    monkeypatch.setattr("ide_bridge.session.session.START_SECONDS", 0.5)
+    started = await front.ask(
+        "startSession", command=recorded_cli.COMMAND, environment=dict(os.environ) | {"RECORDED_CLI": "@silent"}
+    )
+    with pytest.raises(RemoteError, match=r"gone|not running"):
+        await front.ask("interrupt", session=started["session"])
+    assert "does not answer" in (await settled(front, started["session"], "lost"))["problem"]
+
+
+async def test_the_limit_of_sessions_holds_for_those_that_start_at_once(front, monkeypatch):
+    monkeypatch.setattr("ide_bridge.session.controller.LIVE_LIMIT", 3)
+    starts = [front.ask("startSession", command=recorded_cli.COMMAND) for _ in range(8)]
+    outcomes = await asyncio.gather(*starts, return_exceptions=True)
+    assert sum(isinstance(outcome, RemoteError) for outcome in outcomes) == 5
+
+
+async def test_a_state_folder_that_is_gone_is_told_once(front, stage):
+    session = await front.start("hello")
+    await front.kind(session, "result")
+    (file,) = stage.project.parent.rglob(f"sessions/{session}.json")
+    file.unlink()
+    os.rename(file.parent, f"{file.parent}.away")
+    for number in range(3):
+        after = len(front.events[session])
+        await front.ask("prompt", session=session, text=f"more {number}")
+        await front.kind(session, "result", after)
+    assert json.dumps(kinds(front, session, "notice")).count("is lost if the bridge ends") == 1
+    os.rename(f"{file.parent}.away", file.parent)
+
+
+async def test_the_end_of_a_turn_is_told_before_the_session_is_idle(front):
+    session = await front.start("hello", environment=dict(os.environ) | {"RECORDED_CLI_VERSION": "2.1.37"})
+    await front.kind(session, "result")
+    await settled(front, session)
+    told = [event["kind"] if event["kind"] != "state" else event["state"] for event in front.events[session]]
+    assert told.index("result") < len(told) - 1 - told[::-1].index("idle")
 
 
 # -- many at once ---------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ide_bridge.session import events
-from ide_bridge.session.messages import read
+from ide_bridge.session.control.messages import read
 from ide_bridge.session.telling import RESULT_LIMIT, told
 
 

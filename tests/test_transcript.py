@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ide_bridge.errors import InvalidParams, SetupProblem
 from ide_bridge.session.transcript import Transcript
-from ide_bridge.session.transcript_shown import Compacted, Notice, Prompt, Said, Tool, ToolResult
+from ide_bridge.session.transcript.shown import Compacted, Notice, Prompt, Said, Tool, ToolResult
 from tests.transcripts import RECORDED, Writer, kinds, texts
 
 RECORDINGS = sorted(RECORDED.rglob("*.jsonl"))

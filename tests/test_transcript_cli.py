@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from ide_bridge.session.transcript import Transcript
-from ide_bridge.session.transcript_past import past_sessions
-from ide_bridge.session.transcript_places import find_transcript, projects_folder, slug
-from ide_bridge.session.transcript_shown import Command, Compacted, Prompt, Said, Shown, Summary, Tool, ToolResult
-from ide_bridge.session.transcript_watch import Watcher, follow
+from ide_bridge.session.transcript.past import past_sessions
+from ide_bridge.session.transcript.places import find_transcript, projects_folder, slug
+from ide_bridge.session.transcript.shown import Command, Compacted, Prompt, Said, Shown, Summary, Tool, ToolResult
+from ide_bridge.session.transcript.watch import Watcher, follow
 from tests.fakes.claude_cli import KEY, NEWEST, Home, claude_command
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.programs import unavailable

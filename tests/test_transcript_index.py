@@ -1,6 +1,6 @@
 """How much of a file is read, and when it is taken for another one."""
 
-from ide_bridge.session.transcript_index import Index
+from ide_bridge.session.transcript.index import Index
 from tests.transcripts import Writer
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ide_bridge.session import transcript_lines
-from ide_bridge.session.transcript_lines import lines_after, lines_before, read_at
+from ide_bridge.session.transcript import lines as transcript_lines
+from ide_bridge.session.transcript.lines import lines_after, lines_before, read_at
 
 
 @pytest.fixture(scope="module")

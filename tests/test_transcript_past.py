@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ide_bridge.session.transcript_past import past_sessions
-from ide_bridge.session.transcript_places import projects_folder, slug
+from ide_bridge.session.transcript.past import past_sessions
+from ide_bridge.session.transcript.places import projects_folder, slug
 from tests.fakes.surroundings import at_home
 from tests.transcripts import Writer
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.errors import InvalidParams
-from ide_bridge.session.transcript_places import (
+from ide_bridge.session.transcript.places import (
     agent_of,
     agents_folder,
     find_transcript,

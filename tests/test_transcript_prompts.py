@@ -2,7 +2,7 @@
 
 import json
 
-from ide_bridge.session.transcript_prompts import prompts_in
+from ide_bridge.session.transcript.prompts import prompts_in
 
 ONE, TWO, THREE, FOUR = (f"{number}1111111-1111-4111-8111-111111111111" for number in range(1, 5))
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from ide_bridge.session.transcript_records import agent_in, answer_of, read_head, read_object, read_record
-from ide_bridge.session.transcript_showing import shown
-from ide_bridge.session.transcript_shown import (
+from ide_bridge.session.transcript.records import agent_in, answer_of, read_head, read_object, read_record
+from ide_bridge.session.transcript.showing import show
+from ide_bridge.session.transcript.shown import (
     Command,
     Compacted,
     Interrupted,
@@ -30,7 +30,7 @@ def of(kind: str, *, whole: bool = False, **members: Any) -> list[Shown]:
     line = json.dumps({"type": kind, "uuid": "u", "timestamp": "2026-11-18T05:07:57.976Z", **members}).encode()
     record = read_record(line)
     assert record is not None
-    return shown(record, whole=whole)
+    return show(record, whole=whole)
 
 
 def of_user(content: Any, **members: Any) -> list[Shown]:

@@ -1,5 +1,5 @@
-from ide_bridge.session.transcript_records import Head
-from ide_bridge.session.transcript_tree import Kind, Node, Tree, node_of
+from ide_bridge.session.transcript.records import Head
+from ide_bridge.session.transcript.tree import Kind, Node, Tree, node_of
 
 
 def node(uuid: str, parent: str | None = None, place: int = 0, kind: Kind = Kind.PROMPT) -> Node:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ide_bridge.session.transcript import News, Transcript
-from ide_bridge.session.transcript_watch import Watcher, follow
+from ide_bridge.session.transcript.watch import Watcher, follow
 from tests.transcripts import Writer, texts
 
 PATIENCE = 10.0
@@ -172,7 +172,7 @@ async def test_where_the_system_refuses_to_watch_the_file_is_looked_at(tmp_path,
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(BaseObserver, "schedule", refuse)
-    monkeypatch.setattr("ide_bridge.session.transcript_watch._LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("ide_bridge.session.transcript.watch._LOOK_SECONDS", 0.02)
     writer = Writer(tmp_path / "a.jsonl")
     follower = Follower(writer.path, watcher)
     await settled()

@@ -142,7 +142,7 @@ def _parser(given: list[str]) -> "argparse.ArgumentParser":
     parser.add_argument("--version", action="version", version=f"ide-bridge {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         if given[:1] == [name]:
             module = import_module(f"ide_bridge.cli.{name}")
             module.add_arguments(command)

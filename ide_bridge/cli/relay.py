@@ -62,8 +62,8 @@ def run(args: "argparse.Namespace") -> int:
 
 
 async def _relay(args: "argparse.Namespace", origins: "Sequence[str]", folder: str) -> None:
-    from ide_bridge.session.neighbours import kept_token
     from ide_bridge.session.relay import Relay
+    from ide_bridge.session.relay.neighbours import kept_token
 
     stopping = _stopped_by_signal()
     token, token_file = kept_token(folder)

@@ -3,6 +3,7 @@
 It does not know what a bridge does when it ends.
 """
 
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run"]
 
-_SECONDS = 10.0
+_SECONDS = 40.0  # a session whose CLI obeys nothing takes its time
+_SILENT_SECONDS = 2.0
 _POLL_SECONDS = 0.02
 
 
@@ -48,8 +50,13 @@ def _stop(bridge: Running) -> None:
     except BridgeError:
         if any(running.pid == bridge.pid for running in running_bridges()):
             raise
-    deadline = time.monotonic() + _SECONDS
+    begun, is_told = time.monotonic(), False
     while any(running.pid == bridge.pid for running in running_bridges()):
-        if time.monotonic() > deadline:
+        if not is_told and time.monotonic() > begun + _SILENT_SECONDS:
+            print(
+                f"Waiting for the bridge with pid {bridge.pid} to end its sessions …", file=sys.stderr, flush=True
+            )
+            is_told = True
+        if time.monotonic() > begun + _SECONDS:
             raise SetupProblem(f"The bridge with pid {bridge.pid} does not stop; end it with: kill {bridge.pid}")
         time.sleep(_POLL_SECONDS)

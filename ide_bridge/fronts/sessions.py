@@ -130,6 +130,7 @@ class Sessions:
         self._controller: Controller | None = None
         self._watching: dict[tuple[Client, str], asyncio.Task[None]] = {}
         self._last_used: dict[Client, str] = {}
+        self._asking: dict[Client, asyncio.Lock] = {}
 
     @property
     def is_busy(self) -> bool:
@@ -162,6 +163,7 @@ class Sessions:
     def left(self, client: Client) -> None:
         """Somebody is gone; what he started goes on."""
         self._last_used.pop(client, None)
+        self._asking.pop(client, None)
         for key in [key for key in self._watching if key[0] is client]:
             self._watching.pop(key).cancel()
 
@@ -236,8 +238,9 @@ class Sessions:
     async def _ask(self, client: Client, params: AskParams) -> dict[str, object]:
         if not params.text.strip():
             raise InvalidParams("Ask something; the question is empty.")
-        session = await self._asked_session(client, params)
-        self._last_used[client] = session.id
+        async with self._asking.setdefault(client, asyncio.Lock()):  # or two quick questions begin two sessions
+            session = await self._asked_session(client, params)
+            self._last_used[client] = session.id
         if (client, session.id) not in self._watching:
             self._begin_watching(client, session, None, raw=False)
         text = _question(params, session.record.folder)
@@ -289,14 +292,13 @@ async def _pump(line: Connection[Client], session: "Session", number: int | None
                 line.notify("sessionEvent", told)
             await line.told()
         await log.reaches(following)
-        if (missing := log.first - following) > 0:
+        if (missing := log.missing(following, raw=raw)) > 0:
             notice = {
                 "kind": "notice",
                 "level": "warning",
                 "text": f"{missing} events came too fast and are left out.",
             }
-            line.notify("sessionEvent", {"session": session.id, "number": log.first - 1, "event": notice})
-            following = log.first
+            line.notify("sessionEvent", {"session": session.id, "number": following, "event": notice})
         entries = log.since(following, raw=raw)
         following = log.next
 

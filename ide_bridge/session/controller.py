@@ -10,6 +10,7 @@ It does not know who asks, or how.
 """
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,13 +23,13 @@ from ide_bridge.errors import InvalidParams, InvalidRequest, SetupProblem
 from ide_bridge.session.approvals import Approval, Closed, Inbox
 from ide_bridge.session.channel import Channel, Returned
 from ide_bridge.session.process import CliProcess
-from ide_bridge.session.programs import Cli, Launch, find_cli
+from ide_bridge.session.process.programs import Cli, Launch, find_cli
 from ide_bridge.session.records import Record, Records, hold
 from ide_bridge.session.sdk_server import SdkChannel, SdkServer
-from ide_bridge.session.session import Session
-from ide_bridge.session.transcript_past import past_session
-from ide_bridge.session.transcript_places import find_transcript
-from ide_bridge.session.transcript_prompts import prompts_in
+from ide_bridge.session.session import Session, first_line
+from ide_bridge.session.transcript.past import past_session
+from ide_bridge.session.transcript.places import find_transcript
+from ide_bridge.session.transcript.prompts import prompts_in
 from ide_bridge.settings import ApprovalPolicy
 
 __all__ = ["Controller", "Over", "Start"]
@@ -75,6 +76,9 @@ class Controller:
         self._records.prune()
         self._sessions = {record.session: self._known(record) for record in self._records.all()}
         self._reviving: dict[str, asyncio.Lock] = {}
+        self._environments: dict[str, Mapping[str, str]] = {}
+        self._launching = 0
+        self._is_closing = False
         self._unsubscribe = self.inbox.subscribe(self._approval)
 
     @property
@@ -103,48 +107,49 @@ class Controller:
 
     async def start(self, start: Start, by: str = "") -> Session:
         """Begin a session, continue one, or fork one."""
-        if sum(session.is_live for session in self._sessions.values()) >= LIVE_LIMIT:
-            raise InvalidRequest(f"{LIVE_LIMIT} sessions are running; stop one first.")
+        if start.prompt is not None:
+            _not_empty(start.prompt)
         origin = self._origin(start.resume) if start.resume else None
         session = self._prepared(start, origin)
-        async with self._reviving.setdefault(session.id, asyncio.Lock()):
+        async with self._turn_of(session):
+            await session.over()
+            if session.is_live:
+                raise InvalidRequest(f"Session {session.id[:8]} is running already; attach to it.")
             await self._launch(session, start, origin)
-        if start.prompt:
+        if start.prompt is not None:
             session.prompt(start.prompt, by=by)
         return session
 
     async def prompt(self, session: Session, text: str, uuid: str | None = None, by: str = "") -> str:
         """Have something done, by a session that is resumed first if need be."""
-        if not text.strip():
-            raise InvalidParams("Say what is to be done; the prompt is empty.")
+        _not_empty(text)
+        checked = _checked(uuid, "uuid of a prompt") if uuid else None
         await self.revive(session)
-        return session.prompt(text, _checked(uuid) if uuid else None, by)
+        return session.prompt(text, checked, by)
 
-    async def revive(self, session: Session, environment: Mapping[str, str] | None = None) -> None:
-        """Continue a session that is not running."""
-        async with self._reviving.setdefault(session.id, asyncio.Lock()):
+    async def revive(self, session: Session) -> None:
+        """Continue a session that is not running, with the environment it was started in as far as we know it."""
+        async with self._turn_of(session):
+            await session.over()
             if not session.is_live:
-                known = session.record
-                start = Start(environment=dict(environment) if environment else None, command=known.command)
-                await self._launch(session, start, known.session)
+                await self._launch(session, Start(command=session.record.command), session.id)
 
     async def close(self) -> None:
         """End every session; returns when nothing of them runs any more."""
-        self._unsubscribe()
-        await asyncio.gather(*(session.stop() for session in self._sessions.values()), return_exceptions=True)
+        self._is_closing = True
         self.inbox.close()
+        for turn in list(self._reviving.values()):
+            async with turn:  # what is being launched is there then, and can be ended
+                pass
+        await asyncio.gather(*(session.stop() for session in self._sessions.values()), return_exceptions=True)
+        self._unsubscribe()
 
     # -- starting -------------------------------------------------------------------------------------------
 
     def _prepared(self, start: Start, origin: str | None) -> Session:
         """The session that is to run, not yet running."""
         if origin is not None and not start.fork:
-            session = self._sessions.get(origin) or self._known(self._new_record(start, origin, origin))
-            if session.is_live:
-                raise InvalidRequest(f"Session {origin[:8]} is running already; attach to it.")
-            record = session.record
-            record.model, record.mode = start.model or record.model, start.mode or record.mode
-            return session
+            return self._sessions.get(origin) or self._known(self._new_record(start, origin, origin))
         return self._known(self._new_record(start, str(uuid4()), origin))
 
     def _new_record(self, start: Start, session: str, origin: str | None) -> Record:
@@ -156,47 +161,84 @@ class Controller:
             changed=now,
             over=start.over or "pipes",
             arguments=start.arguments,
-            title=start.title,
-            model=start.model,
-            mode=start.mode,
+            title=first_line(start.title),
             fork_of=origin if origin != session else None,
+            at=start.at,
+            begun=origin == session,
         )
 
+    def _turn_of(self, session: Session) -> asyncio.Lock:
+        """Who starts a session waits for whoever else is starting it."""
+        return self._reviving.setdefault(session.id, asyncio.Lock())
+
     async def _launch(self, session: Session, start: Start, origin: str | None) -> None:
-        record = session.record
-        environment = dict(os.environ) if start.environment is None else start.environment
-        cli = await find_cli(start.command or record.command, environment)
-        record.over = start.over or record.over
-        lock = await _lock_of(session)
+        self._launching += 1
         try:
-            launch = self._plan(session, origin, start.at, environment)
-            if launch.resume == session.id:
-                await _cross_out(session)
-            channel, process = await self._run(cli, launch, record.over, environment, lock)
+            self._check_room()
+            environment = start.environment or self._environments.get(session.id) or dict(os.environ)
+            await self._launch_in(environment, session, start, origin)
         finally:
-            os.close(lock)  # the keeper of the CLI holds it from now on
-        record.command, record.version = (cli.command if start.command else record.command), cli.text
-        self._sessions[session.id] = session
-        session.begin(channel, process)
+            self._launching -= 1
         self._changed()
 
-    def _plan(
-        self, session: Session, origin: str | None, at: str | None, environment: Mapping[str, str]
-    ) -> Launch:
+    def _check_room(self) -> None:
+        if self._is_closing:
+            raise InvalidRequest("The bridge is stopping; start it again first.")
+        if self._launching + sum(session.is_live for session in self._sessions.values()) > LIVE_LIMIT:
+            raise InvalidRequest(f"{LIVE_LIMIT} sessions are running; stop one first.")
+
+    async def _launch_in(
+        self, environment: Mapping[str, str], session: Session, start: Start, origin: str | None
+    ) -> None:
+        """What is decided here is kept only when the CLI runs."""
         record = session.record
-        if origin == record.session and not _is_written(record, environment):
-            origin = None  # the CLI was lost before it had written anything: it begins anew under its id
-            session.begins_anew()
+        chosen = msgspec.structs.replace(
+            record,
+            model=start.model or record.model,
+            mode=start.mode or record.mode,
+            over=start.over or record.over,
+        )
+        cli = await find_cli(start.command or record.command, environment)
+        lock = await _lock_of(session)
+        try:
+            launch = self._plan(chosen, origin, start.at, environment)
+            if origin == session.id:
+                await self._prepare(session, launch)
+            channel, process = await self._run(cli, launch, chosen.over, environment, lock)
+        finally:
+            os.close(lock)  # the keeper of the CLI holds it from now on
+        record.model, record.mode, record.over = chosen.model, chosen.mode, chosen.over
+        record.command, record.version = (cli.command if start.command else record.command), cli.text
+        self._sessions[session.id] = session
+        self._environments[session.id] = environment
+        session.begin(channel, process)
+
+    def _plan(self, record: Record, origin: str | None, at: str | None, environment: Mapping[str, str]) -> Launch:
+        """How to start the CLI. What it was lost before it had written begins anew, as a fork if it was one."""
+        session = record.session
+        if origin == record.session:
+            origin = session = record.conversation or record.session
+            if not _is_written(record, environment):
+                origin, at, session = record.fork_of, record.at, record.session
         return Launch(
-            record.session,
+            session,
             record.folder,
             resume=origin,
-            fork=origin is not None and origin != record.session,
+            fork=origin is not None and origin != session,
             at=at,
             model=record.model,
             mode=record.mode,
             arguments=(*record.arguments, *self._denials(record.folder)),
         )
+
+    async def _prepare(self, session: Session, launch: Launch) -> None:
+        """Before a session goes on: see what the CLI before had of it."""
+        if launch.resume is None or launch.fork:
+            session.begins_anew()
+            return
+        path = find_transcript(launch.resume, session.record.folder) if session.open_prompts else None
+        if path is not None:
+            session.had(await asyncio.to_thread(prompts_in, path, session.open_prompts))
 
     def _denials(self, folder: str) -> list[str]:
         """What the user denies is told to the CLI too: it does not ask before everything."""
@@ -289,7 +331,7 @@ def _is_written(record: Record, environment: Mapping[str, str]) -> bool:
     """Whether the CLI can resume a session; where it looks for it, we may not be able to."""
     if any(environment.get(name) != os.environ.get(name) for name in ("CLAUDE_CONFIG_DIR", "HOME")):
         return record.begun
-    return find_transcript(record.session, record.folder) is not None
+    return find_transcript(record.conversation or record.session, record.folder) is not None
 
 
 async def _lock_of(session: Session) -> int:
@@ -304,23 +346,21 @@ async def _lock_of(session: Session) -> int:
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-async def _cross_out(session: Session) -> None:
-    """What the CLI has taken up before it ended is not sent again."""
-    uuids = [prompt.uuid for prompt in session.record.unconfirmed]
-    path = find_transcript(session.id, session.record.folder) if uuids else None
-    if path is not None:
-        session.had(await asyncio.to_thread(prompts_in, path, uuids))
-
-
 def _real(folder: str) -> str:
-    real = os.path.realpath(os.path.expanduser(folder))
-    if not os.path.isdir(real):
-        raise SetupProblem(f"{folder} is not a folder; name one that exists.")
-    return real
+    with contextlib.suppress(ValueError):  # no name of a file has a zero in it
+        real = os.path.realpath(os.path.expanduser(folder))
+        if os.path.isdir(real):
+            return real
+    raise SetupProblem(f"{folder!r} is not a folder; name one that exists.")
 
 
-def _checked(uuid: str) -> str:
+def _not_empty(prompt: str) -> None:
+    if not prompt.strip():
+        raise InvalidParams("Say what is to be done; the prompt is empty.")
+
+
+def _checked(uuid: str, what: str = "id of a session") -> str:
     try:
         return str(UUID(uuid))
     except ValueError:
-        raise InvalidParams(f"{uuid!r} is not the id of a session; ids look like {uuid4()}.") from None
+        raise InvalidParams(f"{uuid!r} is not the {what}; one looks like {uuid4()}.") from None

@@ -26,10 +26,12 @@ _SIZE_LIMIT = 64 * 1024 * 1024
 
 
 class Unconfirmed(msgspec.Struct, frozen=True):
-    """A prompt of which the CLI has not yet said that it has it."""
+    """A prompt that the CLI is not known to be done with."""
 
     uuid: str
     text: str
+    heard: bool = False
+    """Whether it has said so; it is crossed out when it is done with it."""
 
 
 class Record(msgspec.Struct):
@@ -47,6 +49,10 @@ class Record(msgspec.Struct):
     model: str | None = None
     mode: str | None = None
     fork_of: str | None = None
+    at: str | None = None
+    """Where the one it is a fork of was cut."""
+    conversation: str | None = None
+    """The CLI's own id, when it has begun another conversation (``/clear``) than the one we named."""
     cost: float | None = None
     prompts: int = 0
     begun: bool = False
@@ -75,9 +81,13 @@ class Records:
         """Replace what was written of it before: on the disk is the old one or the new one."""
         try:
             descriptor, path = tempfile.mkstemp(dir=self._folder, prefix=".new-")
-            with open(descriptor, "wb") as file:
-                file.write(_encode(record))
-            os.replace(path, self._path(record.session))
+            try:
+                with open(descriptor, "wb") as file:
+                    file.write(_encode(record))
+                os.replace(path, self._path(record.session))
+            except OSError:
+                os.unlink(path)
+                raise
         except OSError as error:
             raise unusable(self._folder, error) from None
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ide_bridge.errors import Disconnected, RemoteError, Unsupported
 from ide_bridge.session.channel import Channel
 from ide_bridge.session.control import Answered, Control, Failed
-from ide_bridge.session.requests import Initialize, Request
+from ide_bridge.session.control.requests import Initialize, Request
 
 __all__ = ["Process", "Run"]
 
@@ -48,6 +48,8 @@ class Run:
         self.ready = False
         self.started = asyncio.Event()
         self.wanted = False
+        self.ending = False
+        self._is_over = False
         self.hellos: set[str] = set()
         self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
         self._asked: dict[str, asyncio.Future[dict[str, Any]]] = {}
@@ -68,6 +70,8 @@ class Run:
 
     async def ask(self, request: Request, seconds: float) -> dict[str, Any]:
         """Ask, and wait for the answer; a CLI may say nothing at all to what it does not know."""
+        if self._is_over:
+            raise Disconnected("The CLI is gone.")
         loop = asyncio.get_running_loop()
         request_id, line = self.control.request(request, until=loop.time() + seconds)
         answer: asyncio.Future[dict[str, Any]] = loop.create_future()
@@ -101,6 +105,7 @@ class Run:
 
     def close(self) -> None:
         """It is over: nobody waits for an answer any more."""
+        self._is_over = True
         self.started.set()
         for answer in self._asked.values():
             if not answer.done():

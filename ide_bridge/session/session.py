@@ -1,7 +1,7 @@
 """One session: a CLI, what it is asked and what it says.
 
-1. A prompt is written down before it is sent, and crossed out when the CLI echoes it. What is not crossed out is
-   sent again, with the same uuid, whenever the CLI may not have it; the CLI runs no uuid twice.
+1. Every prompt goes through the ledger, which knows what the CLI may not have; that is sent whenever a CLI begins
+   or comes back.
 2. The state is what the CLI says it is; versions that say nothing work from a prompt until its result. An open
    approval makes it ``waiting``, whatever else is true.
 3. What the CLI asks and we do not understand is refused at once, or it would wait for ever.
@@ -12,39 +12,42 @@ It does not know how the CLI was started, who watches, or what other sessions th
 """
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
-from uuid import uuid4
 
 from msgspec import Raw
 
-from ide_bridge.errors import BridgeError, InvalidRequest
+from ide_bridge.errors import BridgeError, InvalidParams, InvalidRequest
 from ide_bridge.session import events
 from ide_bridge.session.approvals import Approval, Closed, Inbox
+from ide_bridge.session.approvals.replies import Denied, Verdict
+from ide_bridge.session.approvals.titles import title_of
 from ide_bridge.session.channel import Channel, Returned
 from ide_bridge.session.control import Answered, Broken, Failed, Said, Withdrawn
 from ide_bridge.session.control import Event as ControlEvent
+from ide_bridge.session.control.messages import Assistant, Message, Result, StreamEvent, System, User
+from ide_bridge.session.control.questions import Asked, CanUseTool
+from ide_bridge.session.control.reports import Init, SessionStateChanged, SessionTitleChanged, Status
+from ide_bridge.session.control.requests import Initialize, Interrupt, Request, SetModel, SetPermissionMode
+from ide_bridge.session.ledger import Ledger
 from ide_bridge.session.log import Log
-from ide_bridge.session.messages import Assistant, Message, Result, StreamEvent, System, User
-from ide_bridge.session.questions import Asked, CanUseTool
-from ide_bridge.session.records import Record, Records, Unconfirmed
-from ide_bridge.session.replies import Denied, Verdict
-from ide_bridge.session.reports import Init, SessionStateChanged, SessionTitleChanged, Status
-from ide_bridge.session.requests import Initialize, Interrupt, Request, SetModel, SetPermissionMode
+from ide_bridge.session.records import Record, Records
 from ide_bridge.session.run import Process, Run
 from ide_bridge.session.telling import told
-from ide_bridge.session.titles import title_of
 
-__all__ = ["Session"]
+__all__ = ["Session", "first_line"]
 
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 REQUEST_SECONDS = 15.0
-_REMEMBERED = 10_000
+_INTERRUPT_SECONDS = 1.0
 _TITLE_LIMIT = 80
+_HAD_IT = "Claude had this prompt before the session was lost; ask it to go on."
+MODES = ("acceptEdits", "auto", "bypassPermissions", "default", "delegate", "dontAsk", "plan")
 _STATES: dict[str, events.StateName] = {"running": "working", "requires_action": "working", "idle": "idle"}
 
 
@@ -63,7 +66,9 @@ class Session:
         self._says_its_state = False
         self._in_turn = False
         self._waiting: dict[str, Approval] = {}
-        self._known: dict[str, None] = {}
+        self._ledger = Ledger(record)
+        self._cost_before = 0.0
+        self._is_kept = True
         self._run: Run | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -116,8 +121,11 @@ class Session:
         self.problem = ""
         self.record.stopped = False
         self._phase, self._says_its_state, self._in_turn = "starting", False, False
+        self._cost_before = self.record.cost or 0.0
+        self._ledger.begin()
         self._run = Run(channel, process, self.record.version)
         self._task = asyncio.create_task(self._live(self._run))
+        self._save()
         self._look()
 
     def begins_anew(self) -> None:
@@ -125,37 +133,49 @@ class Session:
         if self.record.begun:
             self.log.add(events.Notice("warning", "Claude was ended before it wrote this conversation down."))
 
-    def had(self, uuids: set[str]) -> None:
-        """An earlier CLI had these prompts, and was ended before it said so."""
-        for uuid in uuids:
-            self._confirmed(uuid)
+    @property
+    def open_prompts(self) -> list[str]:
+        """The uuids of the prompts that are not known to be done."""
+        return self._ledger.open
+
+    def had(self, uuids: Collection[str]) -> None:
+        """An earlier CLI had these prompts, and was ended before it was done with them."""
+        self._ledger.cross_out(uuids)
+        if uuids:
+            self.log.add(events.Notice("info", _HAD_IT))
 
     async def stop(self) -> None:
         """End it on purpose, and return when nothing of it runs any more."""
-        if self._run is not None:
-            self._run.wanted = True
-            await self._run.process.end()
+        if (run := self._run) is not None:
+            run.wanted = run.ending = True
+            if self._in_turn:
+                with contextlib.suppress(BridgeError):
+                    await run.ask(Interrupt(), _INTERRUPT_SECONDS)
+            await run.process.end()
         if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def over(self) -> None:
+        """Wait until a CLI that is on its way out is gone."""
+        if self._run is not None and self._run.ending and self._task is not None:
             await asyncio.wait([self._task])
 
     # -- what it is asked -----------------------------------------------------------------------------------
 
     def prompt(self, text: str, uuid: str | None = None, by: str = "") -> str:
         """Have something done; gives the uuid by which the CLI knows it. The same uuid again changes nothing."""
-        uuid = uuid or str(uuid4())
-        if uuid in self._known or any(prompt.uuid == uuid for prompt in self.record.unconfirmed):
-            return uuid
-        self.record.unconfirmed = (*self.record.unconfirmed, Unconfirmed(uuid, text))
-        self.record.prompts += 1
-        self.record.title = self.record.title or _first_line(text)
+        prompt = self._ledger.add(text, uuid)
+        if prompt is None:
+            return str(uuid)
+        self.record.title = self.record.title or first_line(text)
         self._save()
-        self.log.add(events.Prompt(uuid, text, by))
+        self.log.add(events.Prompt(prompt.uuid, text, by))
         if self._run is not None and self._run.ready:
-            self._send(self._run.control.prompt(text, uuid))
-        if self._phase == "idle" and not self._says_its_state:
+            self._send_prompts(self._run)
+        if self._phase == "idle":
             self._phase = "working"
         self._look()
-        return uuid
+        return prompt.uuid
 
     async def interrupt(self) -> None:
         """Break off what it is doing."""
@@ -169,6 +189,8 @@ class Session:
 
     async def set_mode(self, mode: str) -> None:
         """Have it ask more or less."""
+        if mode not in MODES:
+            raise InvalidParams(f"{mode!r} is no permission mode; there are {', '.join(MODES)}.")
         await self.request(SetPermissionMode(mode))
         self.record.mode = mode
         self._save()
@@ -211,6 +233,7 @@ class Session:
         except Exception:
             logger.exception("a session ended badly")
         finally:
+            run.ending = True
             for task in (writing, starting):
                 task.cancel()
             await asyncio.gather(writing, starting, return_exceptions=True)
@@ -222,7 +245,8 @@ class Session:
             await run.ask(Initialize(), START_SECONDS)
         except BridgeError as problem:
             if run is self._run:
-                self.problem = str(problem)
+                run.ending = True
+                self.problem = self.problem or str(problem)
                 await run.process.end()
             return
         run.ready = True
@@ -231,11 +255,14 @@ class Session:
             self._missed_something()
         for line in run.unanswered():
             run.send(line)
-        for prompt in self.record.unconfirmed:
-            run.send(run.control.prompt(prompt.text, prompt.uuid))
+        self._send_prompts(run)
         if self._phase == "starting":
-            self._phase = "working" if self.record.unconfirmed and not self._says_its_state else "idle"
+            self._phase = "idle" if self._ledger.is_clear else "working"
         self._look()
+
+    def _send_prompts(self, run: Run) -> None:
+        for prompt in self._ledger.to_send():
+            run.send(run.control.prompt(prompt.text, prompt.uuid))
 
     def _missed_something(self) -> None:
         """The oldest CLIs do not say again what they said while they were away, and it may have been the end."""
@@ -268,18 +295,16 @@ class Session:
 
     def _said(self, message: Message) -> None:
         if isinstance(message, User) and message.is_replay and message.uuid is not None:
-            self._confirmed(message.uuid)
+            self._heard(message.uuid)
         elif isinstance(message, System):
             self._heed(message)
-        elif isinstance(message, Result):
-            self._turn_ended(message)
         elif isinstance(message, Assistant | StreamEvent) and not self._in_turn:
-            self._in_turn = True
-            if not self._says_its_state:
-                self._phase = "working"
-                self._look()
+            self._in_turn, self._phase = True, "working"
+            self._look()
         for event in told(message, lambda tool, given: title_of(tool, given, self.record.folder)):
             self.log.add(event)
+        if isinstance(message, Result):
+            self._turn_ended(message)
         self.log.add(events.Message(Raw(message.raw)))
 
     def _heed(self, message: System) -> None:
@@ -288,45 +313,43 @@ class Session:
                 self.record.model = message.model or self.record.model
                 self.record.mode = message.permission_mode or self.record.mode
                 self._in_turn = True
-                if not self._says_its_state:
-                    self._phase = "working"
+                self._phase = "working"
+                self._named(message.session_id)
             case SessionStateChanged() if message.state in _STATES:
                 self._says_its_state = True
-                self._phase = _STATES[message.state]
+                self._phase = _STATES[message.state] if self._ledger.is_clear else "working"
             case SessionTitleChanged() if message.title:
-                self.record.title = _first_line(message.title)
+                self.record.title = first_line(message.title)
             case Status() if message.permission_mode:
                 self.record.mode = message.permission_mode
             case _:
                 pass
         self._look()
 
+    def _named(self, conversation: str | None) -> None:
+        """``/clear`` begins another conversation, in another file; that is the one to resume then."""
+        if conversation and conversation != (self.record.conversation or self.id):
+            self.record.conversation = conversation
+            self._save()
+
     def _turn_ended(self, message: Result) -> None:
         self._in_turn = False
-        if message.total_cost_usd is not None:
-            self.record.cost = message.total_cost_usd
-        if not self._says_its_state and not self.record.unconfirmed:
+        self._ledger.done()
+        if (total := message.total_cost_usd) is not None:  # some count anew when they are resumed
+            self.record.cost = total if total >= self._cost_before else self._cost_before + total
+        if not self._says_its_state and self._ledger.is_clear:
             self._phase = "idle"
         self._save()
         self._look()
 
-    def _confirmed(self, uuid: str) -> None:
-        self._known[uuid] = None
-        if len(self._known) > _REMEMBERED:
-            del self._known[next(iter(self._known))]
-        kept = tuple(prompt for prompt in self.record.unconfirmed if prompt.uuid != uuid)
-        if kept != self.record.unconfirmed:
-            self.record.unconfirmed, self.record.begun = kept, True
-            self._save()
-        if not self._in_turn:
-            self._known_before()
-
-    def _known_before(self) -> None:
-        """A prompt was echoed and no turn began: an earlier CLI had it, and was ended before it was done."""
-        self.log.add(events.Notice("info", "Claude had this prompt before the session was lost; ask it to go on."))
-        if not self._says_its_state and not self.record.unconfirmed:
-            self._phase = "idle"
-        self._look()
+    def _heard(self, uuid: str) -> None:
+        self._ledger.heard(uuid)
+        if not self._in_turn:  # an earlier CLI had it: nothing will come of it
+            self.had([uuid])
+            if self._ledger.is_clear:
+                self._phase = "idle"
+            self._look()
+        self._save()
 
     def _asked(self, run: Run, asked: Asked) -> None:
         if not isinstance(asked.request, CanUseTool):
@@ -357,16 +380,15 @@ class Session:
 
     # -- keeping --------------------------------------------------------------------------------------------
 
-    def _send(self, line: bytes) -> None:
-        if self._run is not None:
-            self._run.send(line)
-
     def _save(self) -> None:
         self.record.changed = time.time()
         try:
             self._records.save(self.record)
+            self._is_kept = True
         except BridgeError as problem:
-            logger.warning("%s", problem)
+            if self._is_kept:
+                self.log.add(events.Notice("warning", f"{problem} What is asked now is lost if the bridge ends."))
+            self._is_kept = False
 
     def _look(self) -> None:
         """Find out the state, and tell if it is another."""
@@ -386,6 +408,7 @@ def _last_words(complaint: str) -> str:
     return next((line for line in reversed(lines) if line), "")
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """The beginning of a text, short enough for a list."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= _TITLE_LIMIT else f"{line[: _TITLE_LIMIT - 1]}…"

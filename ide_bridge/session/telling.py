@@ -11,8 +11,9 @@ It does not know the session it is in, or who is told.
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ide_bridge.session import events, reports
-from ide_bridge.session.messages import Assistant, Message, Result, StreamEvent, System, User
+from ide_bridge.session import events
+from ide_bridge.session.control import reports
+from ide_bridge.session.control.messages import Assistant, Message, Result, StreamEvent, System, User
 
 __all__ = ["Titled", "told"]
 

@@ -18,9 +18,9 @@ from statistics import median, quantiles
 import msgspec
 
 from ide_bridge.session.transcript import Transcript
-from ide_bridge.session.transcript_past import past_sessions
-from ide_bridge.session.transcript_places import slug
-from ide_bridge.session.transcript_watch import Watcher, follow
+from ide_bridge.session.transcript.past import past_sessions
+from ide_bridge.session.transcript.places import slug
+from ide_bridge.session.transcript.watch import Watcher, follow
 from tests.bench.measuring import seconds
 from tests.bench.stage import PATIENCE, Stage
 from tests.bench.table import Figure

@@ -205,6 +205,56 @@ def test_resuming_and_forking(stage: Stage) -> None:
     stage.wait_for_prompts(session, ["first thing", "second thing"])
 
 
+def test_a_fork_that_was_stopped_before_its_first_prompt_is_still_a_fork(stage: Stage) -> None:
+    front = stage.front
+    session = stage.start(prompt="remember the word heliotrope")
+    front.wait_for(session, "result", ok=True)
+    front.ask("stopSession", {"session": session})
+    fork = stage.start(resume=session, fork=True)
+    front.wait_for(fork, "state", state="idle")
+    front.ask("stopSession", {"session": fork})
+    seen = front.count(fork)
+    front.ask("startSession", {"resume": fork, "environment": stage.environment, "prompt": "which word"})
+    front.wait_for(fork, "result", ok=True, after=seen)
+    asked = json.dumps(stage.api.requests[-1]["messages"])
+    assert "heliotrope" in asked
+    assert "which word" in asked
+
+
+def test_slash_commands_are_run_once(stage: Stage) -> None:
+    front = stage.front
+    stage.api.script("then this", "This.")
+    session = stage.start(prompt="hello")
+    front.wait_for(session, "result", ok=True)
+    for command in ("/cost", "/nosuch"):
+        seen = front.count(session)
+        front.ask("prompt", {"session": session, "text": command})
+        front.wait_for(session, "result", after=seen)
+        wait_until(lambda: front.state(session) == "idle", 10)
+    front.ask("stopSession", {"session": session})
+    seen = front.count(session)
+    front.ask("startSession", {"resume": session, "environment": stage.environment, "prompt": "then this"})
+    assert front.wait_for(session, "result", after=seen)["text"] == "This."
+
+
+def test_what_was_cleared_does_not_come_back(stage: Stage) -> None:
+    front = stage.front
+    session = stage.start(prompt="the secret is heliotrope")
+    for text in ("/clear", "after the clearing"):
+        front.wait_for(session, "result")
+        wait_until(lambda: front.state(session) == "idle", 10)
+        seen = front.count(session)
+        front.ask("prompt", {"session": session, "text": text})
+        front.wait_for(session, "result", after=seen)
+    front.ask("stopSession", {"session": session})
+    seen = front.count(session)
+    front.ask("startSession", {"resume": session, "environment": stage.environment, "prompt": "what was said"})
+    front.wait_for(session, "result", after=seen)
+    asked = json.dumps(stage.api.requests[-1]["messages"])
+    assert "after the clearing" in asked
+    assert "heliotrope" not in asked
+
+
 def test_model_and_mode_can_be_changed(stage: Stage) -> None:
     front = stage.front
     stage.api.script("write it", Write(stage.project / "new.txt", "new\n"), "Written.")

@@ -2,8 +2,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ide_bridge.session.control import Answered, Broken, Control, Failed, Said, Withdrawn
-from ide_bridge.session.questions import Asked
-from ide_bridge.session.requests import Initialize, SetModel
+from ide_bridge.session.control.questions import Asked
+from ide_bridge.session.control.requests import Initialize, SetModel
 
 SEEDS = [
     (

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from ide_bridge.errors import InvalidParams
 from ide_bridge.session.approvals import Allowed, Answer, Approval, Inbox
-from ide_bridge.session.command_line import commands
-from ide_bridge.session.permissions import for_session, rules_in
-from ide_bridge.session.policy import judge
-from ide_bridge.session.questions import CanUseTool
+from ide_bridge.session.approvals.command_line import commands
+from ide_bridge.session.approvals.permissions import for_session, rules_in
+from ide_bridge.session.approvals.policy import judge
+from ide_bridge.session.control.questions import CanUseTool
 from ide_bridge.settings import ApprovalPolicy, LiveSettings
 from tests.fakes.programs import program
 

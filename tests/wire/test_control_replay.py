@@ -6,10 +6,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ide_bridge.session import requests
-from ide_bridge.session.control import Answered, Control, Failed, Said, Withdrawn
-from ide_bridge.session.messages import System, Unknown
-from ide_bridge.session.questions import Asked, CanUseTool, HookCallback, McpMessage
+from ide_bridge.session.control import Answered, Control, Failed, Said, Withdrawn, requests
+from ide_bridge.session.control.messages import System, Unknown
+from ide_bridge.session.control.questions import Asked, CanUseTool, HookCallback, McpMessage
 
 RECORDINGS = sorted((Path(__file__).parent / "control").glob("*.ndjson"))
 KINDS = {"can_use_tool": CanUseTool, "hook_callback": HookCallback, "mcp_message": McpMessage}

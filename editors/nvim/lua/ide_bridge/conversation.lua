@@ -364,6 +364,17 @@ function M.add(story, event)
   end
 end
 
+--- Nobody can answer any more what is still asked.
+---@param story ide_bridge.Story
+function M.withdraw(story)
+  for _, key in ipairs(vim.tbl_keys(story.keyed)) do
+    local id = key:match("^approval:(.*)")
+    if id then
+      events.approvalClosed(story, { approval = id, outcome = "withdrawn" })
+    end
+  end
+end
+
 -- -- showing it ------------------------------------------------------------------------------------------------
 
 ---@class ide_bridge.Change

@@ -60,10 +60,21 @@ local function allow(approval, buffer, text)
   end
 end
 
+-- Whether the user has typed the command that runs now; it is all that Neovim 0.7 can tell.
+local typed = false
+
 -- What writes without the user, such as an autocommand that saves everything, allows nothing.
 local function is_automatic()
+  if vim.fn.has("nvim-0.8") == 0 then
+    return not typed
+  end
   local _, depth = vim.fn.expand("<stack>"):gsub("Autocommands for", "")
   return depth > 1
+end
+
+local function on_command()
+  typed = not vim.v.event.abort
+  vim.schedule(function() typed = false end)
 end
 
 ---@param approval ide_bridge.Approval
@@ -80,6 +91,8 @@ local function watch(approval, buffer, text)
       end
     end,
   })
+  api.nvim_create_autocmd("CmdlineLeave", { buffer = buffer, callback = function() on_command() end })
+  vim.keymap.set("n", "ZZ", ":x<CR>", { buffer = buffer, silent = true }) -- a command, which can be told
 end
 
 --- Show the input of a tool.

@@ -143,6 +143,7 @@ local function enter(session, state)
   label(session)
   if state == "lost" and before ~= "lost" then
     session.number = 0 -- a bridge that resumes it counts from the beginning
+    conversation.withdraw(session.story)
     local text = "The session is lost: its bridge is gone. <CR> asks again and resumes it."
     conversation.add(session.story, { kind = "notice", text = text })
   elseif lives(session) then

@@ -159,6 +159,10 @@ local function remote(told)
   }
   vim.list_extend(lines, listed("Clients", vim.tbl_map(client_line, told.clients)))
   vim.list_extend(lines, listed("Editors", vim.tbl_map(function(editor) return editor.name end, told.editors)))
+  local sessions = vim.tbl_map(function(session)
+    return ("%s %s %s"):format(session.session:sub(1, 8), session.state, (session.title:gsub("%c", " ")))
+  end, told.sessions or {})
+  vim.list_extend(lines, listed("Sessions", sessions))
   local paths = vim.tbl_map(function(one) return vim.fn.fnamemodify(one.path, ":.") end, told.diffs)
   return vim.list_extend(lines, listed("Diffs", paths))
 end

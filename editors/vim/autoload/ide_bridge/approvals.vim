@@ -118,16 +118,13 @@ def Allow(approval: dict<any>, for_session: bool)
   endif
 enddef
 
-export def Decide(approval: dict<any>, answer: dict<any>, Then: func() = null_function)
+export def Decide(approval: dict<any>, answer: dict<any>)
   mine[approval.id] = true
   sessions.Call('decide', extend({approval: approval.id}, answer), (decided) => {
     Closed({approval: approval.id, outcome: decided.outcome, by: decided.by,
       reason: answer->get('reason', '')})
     Settled(approval.id)
     say.Info($'{decided.outcome}: {approval.title}')
-    if Then != null_function
-      Then()
-    endif
   }, () => {
     Settled(approval.id)
     Look()

@@ -165,6 +165,13 @@ def Closed(name: string, event: dict<any>)
   endif
 enddef
 
+# Nobody can answer any more what is still asked.
+export def Withdraw(name: string)
+  for key in stories[name].keyed->keys()->filter((_, key) => key =~# '^approval:')
+    Closed(name, {approval: key->substitute('^approval:', '', ''), outcome: 'withdrawn'})
+  endfor
+enddef
+
 # How a question for permission ended, in words.
 export def Outcome(closed: dict<any>): string
   const by = Has(closed, 'by') ? $' by {closed.by}' : ''
@@ -194,7 +201,7 @@ enddef
 
 # -- a question for permission --------------------------------------------------------------------------------
 
-export def Question(approval: dict<any>): list<string>
+def Question(approval: dict<any>): list<string>
   return [$'? {OneLine(approval.title)} [{approval.id}]'] + Indented(Details(approval), INDENT)
     + ['  ' .. Keys(approval)]
 enddef

@@ -128,6 +128,7 @@ def Enter(session: dict<any>, state: string)
   Label(session)
   if state ==# 'lost' && before !=# 'lost'
     session.number = 0  # a bridge that resumes it counts from the beginning
+    conversation.Withdraw(session.session)
     Remark(session, 'The session is lost: its bridge is gone. <CR> asks again and resumes it.')
   elseif Lives(session)
     Look()

@@ -140,6 +140,8 @@ def Remote(told: dict<any>): list<string>
   ] + Listed('Clients', told.clients->mapnew((_, client) =>
         $'{client->get("name", "?")} {client->get("version", "")} pid {client->get("pid", "?")}'))
     + Listed('Editors', told.editors->mapnew((_, editor) => editor.name))
+    + Listed('Sessions', told->get('sessions', [])->mapnew((_, session) =>
+        $'{strpart(session.session, 0, 8)} {session.state} {session.title->substitute('[[:cntrl:]]', ' ', 'g')}'))
     + Listed('Diffs', told.diffs->mapnew((_, one) => fnamemodify(one.path, ':.')))
 enddef
 
