@@ -97,3 +97,11 @@ def test_prompts_that_nobody_comes_to_are_not_taken_without_end(ledger):
         ledger.add("more", None)
     with pytest.raises(Unsupported, match="waiting"):
         ledger.add("more", None)
+
+
+def test_an_echo_of_the_clis_own_is_none_of_ours(ledger):
+    ledger.add("/cost", ONE)
+    ledger.to_send()
+    assert not ledger.heard("of its own")
+    ledger.done()
+    assert ledger.open == []

@@ -68,15 +68,17 @@ class Ledger:
             msgspec.structs.replace(prompt, heard=False) for prompt in self._record.unconfirmed
         )
 
-    def heard(self, uuid: str) -> None:
-        """The CLI echoes a prompt."""
+    def heard(self, uuid: str) -> bool:
+        """The CLI echoes something; gives whether it is one of these prompts, for it has echoes of its own too."""
+        if uuid not in self.open:
+            return False
         self._was_heard = True
-        self._remember(uuid)
         self._record.begun = True
         self._record.unconfirmed = tuple(
             msgspec.structs.replace(prompt, heard=True) if prompt.uuid == uuid else prompt
             for prompt in self._record.unconfirmed
         )
+        return True
 
     def done(self) -> None:
         """A turn has ended."""

@@ -343,7 +343,8 @@ class Session:
         self._look()
 
     def _heard(self, uuid: str) -> None:
-        self._ledger.heard(uuid)
+        if not self._ledger.heard(uuid):
+            return
         if not self._in_turn:  # an earlier CLI had it: nothing will come of it
             self.had([uuid])
             if self._ledger.is_clear:

@@ -4,17 +4,15 @@
 --- answer. Whoever shows the lines takes what has changed since he last did.
 ---
 --- It does not know buffers, windows or the bridge.
+local lines = require("ide_bridge.lines")
+local question = require("ide_bridge.question")
+
 local M = {}
 
 local LINES = 5000 -- the oldest blocks go when there are more
-local WIDTH = 1000 -- a longer line is continued in the next one
 local PROMPT = 12 -- lines shown of what was asked
 local RESULT = 5 -- of what a tool gives
-local INPUT = 20 -- of each thing that a tool is given
 local INDENT = "    "
-
---- The tools whose change of a file can be shown.
-M.CHANGES = { Edit = true, MultiEdit = true, Write = true }
 
 ---@class ide_bridge.Block
 ---@field kind string
@@ -35,59 +33,6 @@ M.CHANGES = { Edit = true, MultiEdit = true, Write = true }
 ---@return ide_bridge.Story
 function M.new()
   return { blocks = {}, keyed = {}, height = 0, fresh = 0, dropped = 0 }
-end
-
--- -- lines -----------------------------------------------------------------------------------------------------
-
----@param text string
----@return string
-local function one_line(text)
-  return vim.trim((text:gsub("%c+", " ")))
-end
-
----@param into string[]
----@param line string
-local function add_broken(into, line)
-  while #line > WIDTH do
-    local stop = WIDTH
-    while stop > 1 and line:byte(stop + 1) >= 0x80 and line:byte(stop + 1) < 0xC0 do
-      stop = stop - 1 -- not in the middle of a character
-    end
-    table.insert(into, line:sub(1, stop))
-    line = line:sub(stop + 1)
-  end
-  table.insert(into, line)
-end
-
----@param text string
----@return string[]
-local function lines_of(text)
-  local lines = {}
-  for _, line in ipairs(vim.split(text, "\n", { plain = true })) do
-    add_broken(lines, (line:gsub("\r$", "")))
-  end
-  return lines
-end
-
----@param lines string[]
----@param most integer
----@param key string?  that shows all of them
----@return string[]
-local function cut(lines, most, key)
-  local rest = #lines - most
-  if rest <= 0 then
-    return lines
-  end
-  local how = key and ("; %s shows all"):format(key) or ""
-  local mark = ("… %d more line%s%s"):format(rest, rest == 1 and "" or "s", how)
-  return vim.list_extend(vim.list_slice(lines, 1, most), { mark })
-end
-
----@param lines string[]
----@param indent string
----@return string[]
-local function indented(lines, indent)
-  return vim.tbl_map(function(line) return line == "" and "" or indent .. line end, lines)
 end
 
 -- -- blocks ----------------------------------------------------------------------------------------------------
@@ -160,103 +105,6 @@ local function forget(story)
   story.fresh = math.max(0, story.fresh - count)
 end
 
--- -- a question for permission ---------------------------------------------------------------------------------
-
----@class ide_bridge.Approval
----@field id string
----@field session string
----@field tool string
----@field kind "tool"|"question"|"plan"
----@field title string
----@field input table
----@field suggestions table[]?
----@field asked number
-
----@param name string
----@param value any
----@return string[]
-local function named(name, value)
-  local lines = lines_of(type(value) == "string" and value or vim.json.encode(value))
-  if #lines == 1 then
-    return { ("%s: %s"):format(name, lines[1]) }
-  end
-  return vim.list_extend({ name .. ":" }, indented(cut(lines, INPUT, "e"), "  "))
-end
-
---- A question and what may be chosen, numbered.
----@param question table
----@return string[]
-function M.choices(question)
-  local lines = { one_line(question.question) }
-  for index, option in ipairs(question.options or {}) do
-    local more = (option.description or "") ~= "" and ": " .. one_line(option.description) or ""
-    table.insert(lines, ("%d. %s%s"):format(index, one_line(option.label), more))
-  end
-  return lines
-end
-
----@param approval ide_bridge.Approval
----@return string[]
-local function details(approval)
-  if approval.kind == "question" then
-    local lines = {}
-    for _, question in ipairs(approval.input.questions or {}) do
-      vim.list_extend(lines, M.choices(question))
-    end
-    return lines
-  elseif approval.kind == "plan" then
-    return lines_of(approval.input.plan or "")
-  end
-  local lines = {}
-  local names = vim.tbl_keys(approval.input)
-  table.sort(names)
-  for _, name in ipairs(names) do
-    vim.list_extend(lines, named(name, approval.input[name]))
-  end
-  for _, name in ipairs({ "description", "reason", "blockedPath" }) do
-    if (approval[name] or "") ~= "" then
-      vim.list_extend(lines, named(name == "blockedPath" and "blocked path" or name, approval[name]))
-    end
-  end
-  return lines
-end
-
----@param approval ide_bridge.Approval
----@return string
-local function keys(approval)
-  if approval.kind == "question" then
-    return "a answer · d deny"
-  elseif approval.kind == "plan" then
-    return "a allow · d deny"
-  end
-  local words = { "a allow" }
-  if #(approval.suggestions or {}) > 0 then
-    table.insert(words, "A allow for the session")
-  end
-  vim.list_extend(words, { "d deny", "e edit" })
-  if M.CHANGES[approval.tool] then
-    table.insert(words, "= show the change")
-  end
-  return table.concat(words, " · ")
-end
-
----@param approval ide_bridge.Approval
----@return string[]
-local function question_of(approval)
-  local lines = { ("? %s [%s]"):format(one_line(approval.title), approval.id) }
-  vim.list_extend(lines, indented(details(approval), INDENT))
-  return vim.list_extend(lines, { "  " .. keys(approval) })
-end
-
---- How a question for permission ended, in words.
----@param closed { outcome: string, by: string?, reason: string? }
----@return string
-function M.outcome(closed)
-  local by = (closed.by or "") ~= "" and " by " .. closed.by or ""
-  local reason = (closed.reason or "") ~= "" and (" (%s)"):format(one_line(closed.reason)) or ""
-  return closed.outcome .. by .. reason
-end
-
 -- -- what happens ----------------------------------------------------------------------------------------------
 
 local events = {}
@@ -265,25 +113,25 @@ function events.prompt(story, event)
   story.live = nil
   local by = event.by or ""
   local whose = (by == "" or by == "Neovim") and "" or ("(%s) "):format(by)
-  local lines = cut(lines_of(event.text), PROMPT)
+  local lines = lines.cut(lines.of(event.text), PROMPT)
   local first = ("❯ %s%s"):format(whose, lines[1])
-  append(story, "prompt", nil, vim.list_extend({ first }, indented(vim.list_slice(lines, 2), "  ")))
+  append(story, "prompt", nil, vim.list_extend({ first }, lines.indented(vim.list_slice(lines, 2), "  ")))
 end
 
 function events.text(story, event)
   story.live = story.live or append(story, "said", nil, { "" })
   local lines = story.live.lines
   touch(story, first_of(story, story.live) + #lines - 1)
-  local pieces = lines_of(lines[#lines] .. event.text)
+  local pieces = lines.of(lines[#lines] .. event.text)
   table.remove(lines)
   vim.list_extend(lines, pieces)
   story.height = story.height + #pieces - 1
 end
 
 function events.said(story, event)
-  local lines = lines_of(event.text)
+  local lines = lines.of(event.text)
   if event.agent then
-    append(story, "said", nil, indented(lines, "  "))
+    append(story, "said", nil, lines.indented(lines, "  "))
   elseif story.live then
     replace(story, story.live, lines)
     story.live = nil
@@ -293,12 +141,12 @@ function events.said(story, event)
 end
 
 function events.thinking(story, event)
-  append(story, "thought", nil, { "✻ " .. table.concat(cut(lines_of(vim.trim(event.text)), 1), " ") })
+  append(story, "thought", nil, { "✻ " .. table.concat(lines.cut(lines.of(vim.trim(event.text)), 1), " ") })
 end
 
 function events.tool(story, event)
   story.live = nil
-  local agent, title = event.agent and "  " or "", one_line(event.title)
+  local agent, title = event.agent and "  " or "", lines.one(event.title)
   local block = append(story, "tool", "tool:" .. event.id, { ("%s● %s"):format(agent, title) })
   block.agent, block.title = agent, title
 end
@@ -311,22 +159,22 @@ function events.toolResult(story, event)
   local lines = { ("%s%s %s"):format(block.agent, event.ok and "✓" or "✗", block.title) }
   local text = event.text:gsub("%s+$", "")
   if text ~= "" then
-    vim.list_extend(lines, indented(cut(lines_of(text), RESULT), block.agent .. INDENT))
+    vim.list_extend(lines, lines.indented(lines.cut(lines.of(text), RESULT), block.agent .. INDENT))
   end
   replace(story, block, lines)
 end
 
 function events.approval(story, event)
   local approval = event.approval
-  local block = append(story, "approval", "approval:" .. approval.id, question_of(approval))
-  block.title = one_line(approval.title)
+  local block = append(story, "approval", "approval:" .. approval.id, question.lines(approval))
+  block.title = lines.one(approval.title)
 end
 
 function events.approvalClosed(story, event)
   local block = story.keyed["approval:" .. event.approval]
   if block then
     local mark = event.outcome == "allowed" and "✓" or "✗"
-    replace(story, block, { ("%s %s: %s"):format(mark, block.title, M.outcome(event)) })
+    replace(story, block, { ("%s %s: %s"):format(mark, block.title, question.outcome(event)) })
     story.keyed[block.key] = nil
     block.key = nil
   end
@@ -337,17 +185,17 @@ function events.result(story, event)
   local cost = event.cost and (", $%.4f"):format(event.cost) or ""
   local spent = ("%.1f s%s"):format(event.seconds, cost)
   local reason = (event.reason or "") ~= "" and event.reason or event.text or ""
-  local line = event.ok and "— done: " .. spent or ("— not done: %s (%s)"):format(one_line(reason), spent)
+  local line = event.ok and "— done: " .. spent or ("— not done: %s (%s)"):format(lines.one(reason), spent)
   append(story, "result", nil, { line })
 end
 
 function events.notice(story, event)
-  append(story, "notice", nil, { "! " .. one_line(event.text) })
+  append(story, "notice", nil, { "! " .. lines.one(event.text) })
 end
 
 function events.ended(story, event)
   story.live = nil
-  local why = (event.text or "") ~= "" and ": " .. one_line(event.text) or ""
+  local why = (event.text or "") ~= "" and ": " .. lines.one(event.text) or ""
   append(story, "notice", nil, { ("— the session has ended%s; <CR> asks again and resumes it"):format(why) })
 end
 
