@@ -3,11 +3,11 @@
 --- Nothing here waits for the user: he is told in a line, and answers by a command or by a key when he likes.
 ---
 --- It does not know what allowing something does.
-local conversation = require("ide_bridge.conversation")
 local events = require("ide_bridge.events")
 local link = require("ide_bridge.link")
 local page = require("ide_bridge.page")
 local prompt = require("ide_bridge.prompt")
+local question = require("ide_bridge.question")
 local say = require("ide_bridge.say")
 local sessions = require("ide_bridge.sessions")
 
@@ -52,7 +52,7 @@ function M.closed(closed)
   open[approval.id] = nil
   if not mine[approval.id] then
     changed = vim.loop.now()
-    say.info(("%s: %s"):format(conversation.outcome(closed), approval.title))
+    say.info(("%s: %s"):format(question.outcome(closed), approval.title))
   end
   require("ide_bridge.editing").forget(approval.id)
   vim.cmd("redrawstatus!")
@@ -111,13 +111,13 @@ function M.decide(approval, answer)
 end
 
 -- The answer in words: numbers stand for what may be chosen.
----@param question table
+---@param asked table
 ---@param typed string
 ---@return string
-local function chosen(question, typed)
+local function chosen(asked, typed)
   local labels = {}
   for number in typed:gmatch("[^,]+") do
-    local option = (question.options or {})[tonumber(number:match("^%s*(%d+)%s*$"))]
+    local option = (asked.options or {})[tonumber(number:match("^%s*(%d+)%s*$"))]
     if not option then
       return typed
     end
@@ -131,16 +131,16 @@ end
 ---@param answers table<string, string>
 ---@param done fun(answers: table<string, string>)
 local function answer_all(questions, answers, done)
-  local question = questions[1]
-  if not question then
+  local asked = questions[1]
+  if not asked then
     done(answers)
     return
   end
-  local several = question.multiSelect and "; several as 1,2" or ""
-  local choices = table.concat(conversation.choices(question), "\n")
+  local several = asked.multiSelect and "; several as 1,2" or ""
+  local choices = table.concat(question.choices(asked), "\n")
   prompt.line(("%s\nNumber, or your own words%s: "):format(choices, several), function(typed)
     if typed:find("%S") then
-      answers[question.question] = chosen(question, vim.trim(typed))
+      answers[asked.question] = chosen(asked, vim.trim(typed))
       answer_all(vim.list_slice(questions, 2), answers, done)
     end
   end)

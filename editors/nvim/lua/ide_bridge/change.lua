@@ -2,7 +2,7 @@
 ---
 --- It decides nothing, and does not know who asks.
 local buffers = require("ide_bridge.buffers")
-local conversation = require("ide_bridge.conversation")
+local question = require("ide_bridge.question")
 local say = require("ide_bridge.say")
 
 local M = {}
@@ -71,7 +71,7 @@ end
 ---@param approval ide_bridge.Approval
 function M.show(approval)
   local path = approval.input.file_path
-  if not conversation.CHANGES[approval.tool] or not path then
+  if not question.CHANGES[approval.tool] or not path then
     say.error("this changes no file that could be shown")
     return
   end

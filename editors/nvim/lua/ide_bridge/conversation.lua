@@ -61,12 +61,12 @@ end
 ---@param story ide_bridge.Story
 ---@param kind string
 ---@param key string?
----@param lines string[]
+---@param content string[]
 ---@return ide_bridge.Block
-local function append(story, kind, key, lines)
+local function append(story, kind, key, content)
   local last = story.blocks[#story.blocks]
   local lead = (not last or (kind == "tool" and last.kind == "tool")) and {} or { "" }
-  local block = { kind = kind, key = key, lead = lead, lines = vim.list_extend(vim.list_slice(lead), lines) }
+  local block = { kind = kind, key = key, lead = lead, lines = vim.list_extend(vim.list_slice(lead), content) }
   touch(story, story.height)
   table.insert(story.blocks, block)
   story.height = story.height + #block.lines
@@ -78,9 +78,9 @@ end
 
 ---@param story ide_bridge.Story
 ---@param block ide_bridge.Block
----@param lines string[]
-local function replace(story, block, lines)
-  local now = vim.list_extend(vim.list_slice(block.lead), lines)
+---@param content string[]
+local function replace(story, block, content)
+  local now = vim.list_extend(vim.list_slice(block.lead), content)
   if not vim.deep_equal(now, block.lines) then
     touch(story, first_of(story, block))
     story.height = story.height + #now - #block.lines
@@ -113,30 +113,30 @@ function events.prompt(story, event)
   story.live = nil
   local by = event.by or ""
   local whose = (by == "" or by == "Neovim") and "" or ("(%s) "):format(by)
-  local lines = lines.cut(lines.of(event.text), PROMPT)
-  local first = ("❯ %s%s"):format(whose, lines[1])
-  append(story, "prompt", nil, vim.list_extend({ first }, lines.indented(vim.list_slice(lines, 2), "  ")))
+  local asked = lines.cut(lines.of(event.text), PROMPT)
+  local first = ("❯ %s%s"):format(whose, asked[1])
+  append(story, "prompt", nil, vim.list_extend({ first }, lines.indented(vim.list_slice(asked, 2), "  ")))
 end
 
 function events.text(story, event)
   story.live = story.live or append(story, "said", nil, { "" })
-  local lines = story.live.lines
-  touch(story, first_of(story, story.live) + #lines - 1)
-  local pieces = lines.of(lines[#lines] .. event.text)
-  table.remove(lines)
-  vim.list_extend(lines, pieces)
+  local so_far = story.live.lines
+  touch(story, first_of(story, story.live) + #so_far - 1)
+  local pieces = lines.of(so_far[#so_far] .. event.text)
+  table.remove(so_far)
+  vim.list_extend(so_far, pieces)
   story.height = story.height + #pieces - 1
 end
 
 function events.said(story, event)
-  local lines = lines.of(event.text)
+  local said = lines.of(event.text)
   if event.agent then
-    append(story, "said", nil, lines.indented(lines, "  "))
+    append(story, "said", nil, lines.indented(said, "  "))
   elseif story.live then
-    replace(story, story.live, lines)
+    replace(story, story.live, said)
     story.live = nil
   else
-    append(story, "said", nil, lines)
+    append(story, "said", nil, said)
   end
 end
 
@@ -156,12 +156,12 @@ function events.toolResult(story, event)
   if not block then
     return
   end
-  local lines = { ("%s%s %s"):format(block.agent, event.ok and "✓" or "✗", block.title) }
+  local shown = { ("%s%s %s"):format(block.agent, event.ok and "✓" or "✗", block.title) }
   local text = event.text:gsub("%s+$", "")
   if text ~= "" then
-    vim.list_extend(lines, lines.indented(lines.cut(lines.of(text), RESULT), block.agent .. INDENT))
+    vim.list_extend(shown, lines.indented(lines.cut(lines.of(text), RESULT), block.agent .. INDENT))
   end
-  replace(story, block, lines)
+  replace(story, block, shown)
 end
 
 function events.approval(story, event)
@@ -239,13 +239,13 @@ function M.take(story)
     index = index - 1
     first = first - #story.blocks[index].lines
   end
-  local lines = {}
+  local fresh = {}
   for number = index, #story.blocks do
     local block = story.blocks[number]
-    vim.list_extend(lines, block.lines, math.max(1, story.fresh - first + 1))
+    vim.list_extend(fresh, block.lines, math.max(1, story.fresh - first + 1))
     first = first + #block.lines
   end
-  local change = { dropped = story.dropped, from = story.fresh, lines = lines }
+  local change = { dropped = story.dropped, from = story.fresh, lines = fresh }
   story.fresh, story.dropped = story.height, 0
   return change
 end

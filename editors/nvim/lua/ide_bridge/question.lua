@@ -33,11 +33,11 @@ local function named(name, value)
 end
 
 --- A question and what may be chosen, numbered.
----@param question table
+---@param asked table
 ---@return string[]
-function M.choices(question)
-  local shown = { lines.one(question.question) }
-  for index, option in ipairs(question.options or {}) do
+function M.choices(asked)
+  local shown = { lines.one(asked.question) }
+  for index, option in ipairs(asked.options or {}) do
     local more = (option.description or "") ~= "" and ": " .. lines.one(option.description) or ""
     table.insert(shown, ("%d. %s%s"):format(index, lines.one(option.label), more))
   end

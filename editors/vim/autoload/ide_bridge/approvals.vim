@@ -6,11 +6,11 @@ vim9script
 # It does not know what allowing something does.
 
 import autoload 'ide_bridge/change.vim'
-import autoload 'ide_bridge/conversation.vim'
 import autoload 'ide_bridge/editing.vim'
 import autoload 'ide_bridge/events.vim'
 import autoload 'ide_bridge/link.vim'
 import autoload 'ide_bridge/page.vim'
+import autoload 'ide_bridge/question.vim'
 import autoload 'ide_bridge/say.vim'
 import autoload 'ide_bridge/sessions.vim'
 
@@ -49,7 +49,7 @@ export def Closed(closed: dict<any>)
   const approval = open->remove(closed.approval)
   if !mine->has_key(approval.id)
     changed = reltime()
-    say.Info($'{conversation.Outcome(closed)}: {approval.title}')
+    say.Info($'{question.Outcome(closed)}: {approval.title}')
   endif
   editing.Forget(approval.id)
   redrawstatus!
@@ -140,22 +140,22 @@ enddef
 # One answer to each question, by the question; none when the user leaves one out.
 def Answers(questions: list<dict<any>>): dict<string>
   var answers: dict<string> = {}
-  for question in questions
-    const choices = conversation.Choices(question)
-    const several = question->get('multiSelect', false) ? '; several as 1,2' : ''
+  for asked in questions
+    const choices = question.Choices(asked)
+    const several = asked->get('multiSelect', false) ? '; several as 1,2' : ''
     echo choices->join("\n") .. "\n"
     const typed = input($'Number, or your own words{several}: ')->trim()
     redraw
     if typed == ''
       return {}
     endif
-    answers[question.question] = Chosen(question, typed)
+    answers[asked.question] = Chosen(asked, typed)
   endfor
   return answers
 enddef
 
-def Chosen(question: dict<any>, typed: string): string
-  const labels = question->get('options', [])->mapnew((_, option) => option.label)
+def Chosen(asked: dict<any>, typed: string): string
+  const labels = asked->get('options', [])->mapnew((_, option) => option.label)
   if typed !~# '^\d\+\%(\s*,\s*\d\+\)*$'
     return typed
   endif

@@ -4,12 +4,12 @@ vim9script
 # It decides nothing, and does not know who asks.
 
 import autoload 'ide_bridge/buffers.vim'
-import autoload 'ide_bridge/conversation.vim'
+import autoload 'ide_bridge/question.vim'
 import autoload 'ide_bridge/say.vim'
 
 export def Show(approval: dict<any>)
   const path = approval.input->get('file_path', '')
-  if conversation.CHANGES->index(approval.tool) < 0 || path == ''
+  if question.CHANGES->index(approval.tool) < 0 || path == ''
     say.Error('this changes no file that could be shown')
     return
   endif

@@ -6,11 +6,12 @@ vim9script
 #
 # It does not know buffers, windows or the bridge.
 
+import autoload 'ide_bridge/lines.vim'
+import autoload 'ide_bridge/question.vim'
+
 const LINES = 5000  # the oldest blocks go when there are more
-const WIDTH = 1000  # a longer line is continued in the next one
-const PROMPT = 12  # lines shown of what was asked
+const PROMPT = 12  # content shown of what was asked
 const RESULT = 5  # of what a tool gives
-const INPUT = 20  # of each thing that a tool is given
 const INDENT = '    '
 
 # By their names: `blocks`, and those with a key once more in `keyed`; `live` is the block of an answer that is
@@ -28,17 +29,17 @@ enddef
 export def Take(name: string): dict<any>
   var story: any = stories[name]
   const from: number = story.fresh
-  var lines: list<string> = []
+  var content: list<string> = []
   var [index, first] = [len(story.blocks), story.height]
   while first > from
     index -= 1
     first -= len(story.blocks[index].lines)
   endwhile
   for block in story.blocks[index :]
-    lines += first < from ? block.lines[from - first :] : block.lines
+    content += first < from ? block.lines[from - first :] : block.lines
     first += len(block.lines)
   endfor
-  const change = {dropped: story.dropped, from: from, lines: lines}
+  const change = {dropped: story.dropped, from: from, lines: content}
   [story.fresh, story.dropped] = [story.height, 0]
   return change
 enddef
@@ -94,9 +95,9 @@ def Prompt(name: string, event: dict<any>)
   var story: any = stories[name]
   story.live = null_dict
   const by = event->get('by', '')
-  const lines = Cut(Lines(event.text), PROMPT)
+  const content = lines.Cut(lines.Of(event.text), PROMPT)
   const whose = by == '' || by ==# 'Vim' ? '' : $'({by}) '
-  Append(name, 'prompt', '', [$'❯ {whose}{lines[0]}'] + Indented(lines[1 :], '  '))
+  Append(name, 'prompt', '', [$'❯ {whose}{content[0]}'] + lines.Indented(content[1 :], '  '))
 enddef
 
 def Piece(name: string, event: dict<any>)
@@ -105,7 +106,7 @@ def Piece(name: string, event: dict<any>)
     story.live = Append(name, 'said', '', [''])
   endif
   var block: any = story.live
-  const pieces = Lines(block.lines[-1] .. event.text)
+  const pieces = lines.Of(block.lines[-1] .. event.text)
   Touch(name, First(name, block) + len(block.lines) - 1)
   remove(block.lines, -1)
   extend(block.lines, pieces)
@@ -114,27 +115,27 @@ enddef
 
 def Said(name: string, event: dict<any>)
   var story: any = stories[name]
-  const lines = Lines(event.text)
-  if Has(event, 'agent')
-    Append(name, 'said', '', Indented(lines, '  '))
+  const content = lines.Of(event.text)
+  if lines.Has(event, 'agent')
+    Append(name, 'said', '', lines.Indented(content, '  '))
   elseif story.live is null_dict
-    Append(name, 'said', '', lines)
+    Append(name, 'said', '', content)
   else
-    Replace(name, story.live, lines)
+    Replace(name, story.live, content)
     story.live = null_dict
   endif
 enddef
 
 def Thought(name: string, event: dict<any>)
-  Append(name, 'thought', '', ['✻ ' .. Cut(Lines(trim(event.text)), 1)->join(' ')])
+  Append(name, 'thought', '', ['✻ ' .. lines.Cut(lines.Of(trim(event.text)), 1)->join(' ')])
 enddef
 
 def Tool(name: string, event: dict<any>)
   var story: any = stories[name]
   story.live = null_dict
-  const agent = Has(event, 'agent') ? '  ' : ''
-  var block = Append(name, 'tool', 'tool:' .. event.id, [$'{agent}● {OneLine(event.title)}'])
-  block.title = OneLine(event.title)
+  const agent = lines.Has(event, 'agent') ? '  ' : ''
+  var block = Append(name, 'tool', 'tool:' .. event.id, [$'{agent}● {lines.One(event.title)}'])
+  block.title = lines.One(event.title)
   block.agent = agent
 enddef
 
@@ -145,13 +146,13 @@ def ToolResult(name: string, event: dict<any>)
     return
   endif
   const text = event.text->substitute('\_s*$', '', '')
-  const lines = text == '' ? [] : Indented(Cut(Lines(text), RESULT), block.agent .. INDENT)
-  Replace(name, block, [$'{block.agent}{event.ok ? "✓" : "✗"} {block.title}'] + lines)
+  const content = text == '' ? [] : lines.Indented(lines.Cut(lines.Of(text), RESULT), block.agent .. INDENT)
+  Replace(name, block, [$'{block.agent}{event.ok ? "✓" : "✗"} {block.title}'] + content)
 enddef
 
 def Asked(name: string, event: dict<any>)
-  var block = Append(name, 'approval', 'approval:' .. event.approval.id, Question(event.approval))
-  block.title = OneLine(event.approval.title)
+  var block = Append(name, 'approval', 'approval:' .. event.approval.id, question.Lines(event.approval))
+  block.title = lines.One(event.approval.title)
 enddef
 
 def Closed(name: string, event: dict<any>)
@@ -159,7 +160,7 @@ def Closed(name: string, event: dict<any>)
   var block: any = story.keyed->get('approval:' .. event.approval, null_dict)
   if block isnot null_dict
     const mark = event.outcome ==# 'allowed' ? '✓' : '✗'
-    Replace(name, block, [$'{mark} {block.title}: {Outcome(event)}'])
+    Replace(name, block, [$'{mark} {block.title}: {question.Outcome(event)}'])
     block.key = ''
     story.keyed->remove('approval:' .. event.approval)
   endif
@@ -172,90 +173,34 @@ export def Withdraw(name: string)
   endfor
 enddef
 
-# How a question for permission ended, in words.
-export def Outcome(closed: dict<any>): string
-  const by = Has(closed, 'by') ? $' by {closed.by}' : ''
-  const reason = Has(closed, 'reason') ? $' ({OneLine(closed.reason)})' : ''
-  return closed.outcome .. by .. reason
-enddef
-
 def Result(name: string, event: dict<any>)
   var story: any = stories[name]
   story.live = null_dict
-  const cost = Has(event, 'cost') ? printf(', $%.4f', event.cost) : ''
+  const cost = lines.Has(event, 'cost') ? printf(', $%.4f', event.cost) : ''
   const spent = printf('%.1f s%s', event.seconds, cost)
-  const reason = Has(event, 'reason') ? event.reason : event->get('text', '')
-  Append(name, 'result', '', [event.ok ? $'— done: {spent}' : $'— not done: {OneLine(reason)} ({spent})'])
+  const reason = lines.Has(event, 'reason') ? event.reason : event->get('text', '')
+  Append(name, 'result', '', [event.ok ? $'— done: {spent}' : $'— not done: {lines.One(reason)} ({spent})'])
 enddef
 
 def Noticed(name: string, event: dict<any>)
-  Append(name, 'notice', '', ['! ' .. OneLine(event.text)])
+  Append(name, 'notice', '', ['! ' .. lines.One(event.text)])
 enddef
 
 def Ended(name: string, event: dict<any>)
   var story: any = stories[name]
   story.live = null_dict
-  const why = Has(event, 'text') ? ': ' .. OneLine(event.text) : ''
+  const why = lines.Has(event, 'text') ? ': ' .. lines.One(event.text) : ''
   Append(name, 'notice', '', [$'— the session has ended{why}; <CR> asks again and resumes it'])
 enddef
-
-# -- a question for permission --------------------------------------------------------------------------------
-
-def Question(approval: dict<any>): list<string>
-  return [$'? {OneLine(approval.title)} [{approval.id}]'] + Indented(Details(approval), INDENT)
-    + ['  ' .. Keys(approval)]
-enddef
-
-def Details(approval: dict<any>): list<string>
-  if approval.kind ==# 'question'
-    return approval.input->get('questions', [])->mapnew((_, question) => Choices(question))->flattennew()
-  elseif approval.kind ==# 'plan'
-    return Lines(approval.input->get('plan', ''))
-  endif
-  var lines: list<string> = []
-  for [name, value] in approval.input->items()->sort()
-    lines += Named(name, value)
-  endfor
-  for name in ['description', 'reason', 'blockedPath']
-    if Has(approval, name)
-      lines += Named({blockedPath: 'blocked path'}->get(name, name), approval[name])
-    endif
-  endfor
-  return lines
-enddef
-
-export def Choices(question: dict<any>): list<string>
-  return [OneLine(question.question)] + question->get('options', [])->mapnew((index, option) =>
-    $'{index + 1}. {OneLine(option.label)}'
-      .. (Has(option, 'description') ? ': ' .. OneLine(option.description) : ''))
-enddef
-
-def Named(name: string, value: any): list<string>
-  const lines = Lines(type(value) == v:t_string ? value : json_encode(value))
-  return len(lines) == 1 ? [$'{name}: {lines[0]}'] : [name .. ':'] + Indented(Cut(lines, INPUT, 'e'), '  ')
-enddef
-
-def Keys(approval: dict<any>): string
-  if approval.kind ==# 'question'
-    return 'a answer · d deny'
-  elseif approval.kind ==# 'plan'
-    return 'a allow · d deny'
-  endif
-  const session = empty(approval->get('suggestions', [])) ? [] : ['A allow for the session']
-  const change = CHANGES->index(approval.tool) < 0 ? [] : ['= show the change']
-  return (['a allow'] + session + ['d deny', 'e edit'] + change)->join(' · ')
-enddef
-
-export const CHANGES = ['Edit', 'MultiEdit', 'Write']
 
 # -- blocks ---------------------------------------------------------------------------------------------------
 
 # Calls of tools stand together; everything else has an empty line before it.
-def Append(name: string, kind: string, key: string, lines: list<string>): any
+def Append(name: string, kind: string, key: string, content: list<string>): any
   var story: any = stories[name]
   const before = empty(story.blocks) ? kind : story.blocks[-1].kind
   const lead = empty(story.blocks) || (kind ==# 'tool' && before ==# 'tool') ? [] : ['']
-  var block: any = {kind: kind, key: key, lead: lead, lines: lead + lines}
+  var block: any = {kind: kind, key: key, lead: lead, lines: lead + content}
   Touch(name, story.height)
   story.blocks->add(block)
   story.height = story.height + len(block.lines)
@@ -265,9 +210,9 @@ def Append(name: string, kind: string, key: string, lines: list<string>): any
   return block
 enddef
 
-def Replace(name: string, block: any, lines: list<string>)
+def Replace(name: string, block: any, content: list<string>)
   var story: any = stories[name]
-  const now = block.lead + lines
+  const now = block.lead + content
   if now !=# block.lines
     Touch(name, First(name, block))
     story.height = story.height + len(now) - len(block.lines)
@@ -303,38 +248,4 @@ def Forget(name: string)
       story.keyed->remove(block.key)
     endif
   endwhile
-enddef
-
-# Whether something is told: neither left out, nor null, nor empty.
-def Has(told: dict<any>, name: string): bool
-  const value = told->get(name, null)
-  return type(value) != v:t_none && !(type(value) == v:t_string && value == '')
-enddef
-
-# -- lines ----------------------------------------------------------------------------------------------------
-
-def Lines(text: string): list<string>
-  const lines = text->split('\r\=\n', true)
-  return strlen(text) <= WIDTH ? lines : lines->mapnew((_, line) => Broken(line))->flattennew()
-enddef
-
-def Broken(line: string): list<string>
-  if strlen(line) <= WIDTH
-    return [line]
-  endif
-  return range(0, strchars(line) - 1, WIDTH)->mapnew((_, start) => strcharpart(line, start, WIDTH))
-enddef
-
-def Cut(lines: list<string>, most: number, key: string = ''): list<string>
-  const rest = len(lines) - most
-  const how = key == '' ? '' : $'; {key} shows all'
-  return rest <= 0 ? lines : lines[: most - 1] + [$'… {rest} more line{rest == 1 ? "" : "s"}{how}']
-enddef
-
-def Indented(lines: list<string>, indent: string): list<string>
-  return lines->mapnew((_, line) => line == '' ? '' : indent .. line)
-enddef
-
-def OneLine(text: string): string
-  return text->substitute('[[:cntrl:]]\+', ' ', 'g')->trim()
 enddef
