@@ -10,7 +10,7 @@ import autoload 'ide_bridge/lines.vim'
 import autoload 'ide_bridge/question.vim'
 
 const LINES = 5000  # the oldest blocks go when there are more
-const PROMPT = 12  # content shown of what was asked
+const PROMPT = 12  # lines shown of what was asked
 const RESULT = 5  # of what a tool gives
 const INDENT = '    '
 

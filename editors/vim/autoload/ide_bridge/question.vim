@@ -5,7 +5,7 @@ vim9script
 
 import autoload 'ide_bridge/lines.vim'
 
-const INPUT = 20  # shown shown of each thing that a tool is given
+const INPUT = 20  # lines shown of each thing that a tool is given
 const INDENT = '    '
 
 # The tools whose change of a file can be shown.
@@ -43,7 +43,10 @@ enddef
 
 def Named(name: string, value: any): list<string>
   const shown = lines.Of(type(value) == v:t_string ? value : json_encode(value))
-  return len(shown) == 1 ? [$'{name}: {shown[0]}'] : [name .. ':'] + lines.Indented(lines.Cut(shown, INPUT, 'e'), '  ')
+  if len(shown) == 1
+    return [$'{name}: {shown[0]}']
+  endif
+  return [name .. ':'] + lines.Indented(lines.Cut(shown, INPUT, 'e'), '  ')
 enddef
 
 def Keys(approval: dict<any>): string
