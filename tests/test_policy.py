@@ -285,6 +285,19 @@ def test_no_pattern_reaches_a_secret_unless_it_is_named(folder, path, name):
     assert allowed(question, folder, f"{name}(/{path})", policy="read-only") is True
 
 
+def test_a_rule_means_the_same_wherever_the_bridge_itself_runs(tmp_path, monkeypatch):
+    state = tmp_path / "state" / "ide-bridge"
+    state.mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(state)  # as a bridge in the background does
+    project = tmp_path / "project"
+    project.mkdir()
+    question = tool("Bash", command="npm run test unit")
+    assert allowed(question, str(project), "Bash(npm run test:*)") is True
+    question = tool("Bash", command="cat ../state/ide-bridge/token")
+    assert allowed(question, str(project), "Bash(cat:*)") is None
+
+
 def test_our_own_settings_and_tokens_are_given_away_by_no_rule(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

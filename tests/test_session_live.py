@@ -322,3 +322,23 @@ def test_a_long_past_is_cut(stage):
     shown = everything(terminal)
     assert f"… for what was before: ide-bridge session show {session[:8]}" in shown
     assert ("Read: a0" in shown, "Read: a7" in shown) == (False, True)
+
+
+def test_an_open_question_stands_right_above_its_keys(stage, bridge):
+    session = stage.start(MKDIR)
+    stage.approval()
+    with stage.terminal("attach", session) as terminal:
+        terminal.wait_for(KEYS)
+        stage.session("send", session, "something else")
+        terminal.wait_for("› something else")
+        terminal.wait_for(re.compile(r"› something else\s+\? Claude wants to use Bash\s+mkdir x\s[^›]*\[y\] once"))
+
+
+def test_resuming_what_went_with_its_bridge_shows_what_was_said(stage, bridge):
+    session = stage.start("@text Something memorable.")
+    stage.wait_until(session, "idle")
+    bridge.stop(signal.SIGKILL)
+    with stage.terminal("resume", session) as terminal:
+        screen = terminal.wait_for(f"Resumed session {session[:8]}")
+        assert "Something memorable." in screen
+        idle(terminal)

@@ -333,6 +333,16 @@ async def test_asking_from_an_editor(front, stage):
     assert (await front.ask("ask", text="new", new=True))["session"] != first["session"]
 
 
+async def test_who_asks_after_a_crash_means_the_session_that_was_lost(front, stage):
+    session = await front.start("@text One.")
+    await front.kind(session, "result")
+    os.kill((await front.shown(session))["pid"], signal.SIGKILL)
+    await settled(front, session, "lost")
+    editor = await stage.front()
+    await editor.ask("hello", link=1, editor="Ed", version="1", folders=[str(stage.project)])
+    assert (await editor.ask("ask", text="go on"))["session"] == session
+
+
 async def test_a_reader_that_does_not_keep_up_holds_up_nobody(front, stage):
     session = await front.start("@events 3000")
     await front.kind(session, "result")

@@ -9,6 +9,7 @@ It does not know how a session is run, or what an editor shows of it.
 import asyncio
 import logging
 import os
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -31,6 +32,7 @@ __all__ = ["Sessions"]
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 200
+_JUST_SECONDS = 3600.0
 _Line = Annotated[int, Meta(ge=0)]
 
 
@@ -257,7 +259,15 @@ class Sessions:
             return self._here.find(last)
         if not params.new and len(live) == 1:
             return live[0]
+        if not params.new and not live and (lost := self._just_lost()) is not None:
+            return lost
         return await self._here.start(Start(title=params.text.strip().splitlines()[0][:80]), _name(client))
+
+    def _just_lost(self) -> "Session | None":
+        """The session that went with the bridge before us; whoever asks on means that one."""
+        lost = [session for session in self._here.sessions if session.state == "lost"]
+        newest = max(lost, key=lambda session: session.record.changed, default=None)
+        return newest if newest is not None and time.time() - newest.record.changed < _JUST_SECONDS else None
 
     def _begin_watching(self, client: Client, session: "Session", number: int | None, *, raw: bool) -> None:
         if (before := self._watching.pop((client, session.id), None)) is not None:

@@ -120,9 +120,9 @@ class Notice(Event, frozen=True, tag="notice"):
 
 
 class Ended(Event, frozen=True, tag="ended", omit_defaults=False):
-    """The CLI is gone; the code is unknown when it went with an earlier bridge."""
+    """The CLI is gone; whatever its code was, it is 0 if we wanted that."""
 
-    code: int | None
+    code: int
     text: str
 
 

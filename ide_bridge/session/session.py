@@ -376,7 +376,7 @@ class Session:
             self.problem = self.problem or _last_words(run.process.complaint) or f"The CLI ended with code {code}."
         self._phase = "idle"
         self._save()
-        self.log.add(events.Ended(code, "" if ended_well else self.problem))
+        self.log.add(events.Ended(0 if run.wanted else code, "" if ended_well else self.problem))
         self._look()
 
     # -- keeping --------------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Live:
         self._settled = time.monotonic() + _SETTLE_SECONDS
         self._replies: dict[int, Callable[[str | None], None]] = {}
         self._interrupting = False
+        self._last_asked: Asking | None = None
         self._left: int | None = None
 
     @property
@@ -110,6 +111,8 @@ class Live:
         at_rest = not self._typed.text and now >= self._last_key + _QUIET_SECONDS
         if self._past is None and at_rest and self._waiting.next is not None:
             self._waiting.focus = self._waiting.next
+        if self._waiting.focus is not None and self._waiting.focus is not self._last_asked:
+            self._ask(self._waiting.focus)  # its keys must never stand below something else
 
     # -- what the bridge says ---------------------------------------------------------------------------------
 
@@ -155,11 +158,14 @@ class Live:
         if isinstance(event, events.ApprovalClosed):
             self._show(self._waiting.closed(event))
         elif event is not None:
-            self._screen.print(self._story.tell(event))
+            lines = self._story.tell(event)
+            self._screen.print(lines)
+            self._last_asked = None if lines else self._last_asked
 
     def _ask(self, asking: Asking) -> None:
         first, *rest = asking.shown()
         self._screen.print([*self._story.begin(first), *rest])
+        self._last_asked = asking
 
     def _state_is(self, state: str) -> None:
         if (self._state in _BUSY) != (state in _BUSY):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ide_bridge.cli.session.line import AnyEvent
 
-__all__ = ["show"]
+__all__ = ["print_newest", "show"]
 
 _PAGE = 50
 _LARGE_PAGE = 1000
@@ -47,12 +47,24 @@ def show(args: "argparse.Namespace") -> int:
         for thing in (thing for page in pages for thing in page.shown):
             print(json_text(msgspec.to_builtins(thing)))
         return 0
+    _print(pages, folder, "--all")
+    return 0
+
+
+def print_newest(session: str, folder: str) -> None:
+    """Print the newest page of a conversation, if there is one."""
+    path = find_transcript(session, folder)
+    if path is not None:
+        pages = _pages(Transcript(path), everything=False)
+        _print(pages, folder, f"ide-bridge session show {session[:8]} --all")
+
+
+def _print(pages: list[Page], folder: str, more: str) -> None:
     shower = _Shower(folder)
     if pages[0].before is not None:
-        shower.print([Text("… for what was before: --all", "dim")])
+        shower.print([Text(f"… for what was before: {more}", "dim")])
     for thing in (thing for page in pages for thing in page.shown):
         shower.show(thing)
-    return 0
 
 
 def _transcript(word: str | None) -> tuple[str, str]:

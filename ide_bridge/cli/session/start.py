@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from ide_bridge.cli.printable import json_text, printable
 from ide_bridge.cli.reach import ask, here
 from ide_bridge.cli.session.attach import can_be_live, watch
-from ide_bridge.cli.session.past import newest_here, origin_of
+from ide_bridge.cli.session.past import Origin, newest_here, origin_of
 from ide_bridge.cli.session.reach import Known, as_session, environment_here
+from ide_bridge.cli.session.show import print_newest
 from ide_bridge.cli.session.words import prompt_of
 from ide_bridge.errors import SetupProblem
 from ide_bridge.running import find, find_or_start
@@ -38,17 +39,19 @@ def resume(args: "argparse.Namespace") -> int:
     origin = newest_here() if args.session is None else origin_of(args.session)
     if origin.known is not None and origin.known.session.is_live:
         return _rejoin(args, origin.known)
-    return _begin(args, origin.folder, {"resume": origin.session}, "Resumed session")
+    return _begin(args, origin.folder, {"resume": origin.session}, "Resumed session", origin)
 
 
 def fork(args: "argparse.Namespace") -> int:
     """Begin a session with all that was said in another, or all until some point."""
     origin = origin_of(args.session)
     given = {"resume": origin.session, "fork": True, **({"at": args.at} if args.at else {})}
-    return _begin(args, origin.folder, given, f"Forked session {origin.session[:8]} into")
+    return _begin(args, origin.folder, given, f"Forked session {origin.session[:8]} into", origin)
 
 
-def _begin(args: "argparse.Namespace", folder: str, given: dict[str, Any], what: str) -> int:
+def _begin(
+    args: "argparse.Namespace", folder: str, given: dict[str, Any], what: str, origin: Origin | None = None
+) -> int:
     prompt = prompt_of(args.prompt)
     if args.prompt and not prompt.strip():
         raise SetupProblem("The prompt is empty; say what is to be done, or leave it out.")
@@ -60,9 +63,21 @@ def _begin(args: "argparse.Namespace", folder: str, given: dict[str, Any], what:
         **_options(args),
         **given,
     }
+    is_forgotten = origin is not None and _goes_live(args) and (given.get("fork") or not _tells(origin))
     said = ask(bridge, "startSession", params, seconds=_SECONDS)
-    session = as_session(said)
-    return _present(args, Known(session, said if isinstance(said, dict) else {}, bridge), what)
+    known = Known(as_session(said), said if isinstance(said, dict) else {}, bridge)
+    if origin is not None and is_forgotten:
+        print_newest(origin.session, origin.folder)
+        print(printable(f"{what} {known.session.session[:8]} ({known.session.title})."))
+    return _present(args, known, what)
+
+
+def _tells(origin: Origin) -> bool:
+    """Whether the bridge that has a session still knows what was said in it."""
+    if origin.known is None:
+        return False
+    answer = origin.known.ask("watchSession")
+    return isinstance(answer, dict) and answer.get("next", 1) > 1
 
 
 def _options(args: "argparse.Namespace") -> dict[str, Any]:
@@ -82,12 +97,16 @@ def _rejoin(args: "argparse.Namespace", known: Known) -> int:
 def _present(args: "argparse.Namespace", known: Known, what: str) -> int:
     if args.json:
         print(json_text(known.said))
-    elif not args.detach and can_be_live():
+    elif _goes_live(args):
         return watch(known)
     else:
         begun = known.session.session[:8]
         print(printable(f"{what} {begun}. Watch it with: ide-bridge session attach {begun}"))
     return 0
+
+
+def _goes_live(args: "argparse.Namespace") -> bool:
+    return not args.json and not args.detach and can_be_live()
 
 
 def _bridge(folder: str) -> "Running":

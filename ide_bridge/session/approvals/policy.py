@@ -141,7 +141,7 @@ class _Asked:
         lines = (*self._withheld, *self._unread, *(_GUARDED if self._tool in WRITERS else ()))
         if len(lines) > _LINES_LIMIT:  # nobody writes so many by hand; asking them all would hold up everyone
             return True
-        return _is_ours(path) or may_fit(path, _usable(lines), self._folder)
+        return _is_ours(os.path.join(self._folder, path)) or may_fit(path, _usable(lines), self._folder)
 
     def _shows_no_others(self, path: str) -> bool:
         """Whether a search stays clear of the lines of files it does not name."""
