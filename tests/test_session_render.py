@@ -167,3 +167,18 @@ def test_of_a_long_text_the_rows_around_the_cursor_are_kept():
     assert (kept.rows, kept.row) == (["e", "f", "g"], 1)
     assert place.cropped(100) == place
     assert laid_out("\n".join("abc"), 5, 5).cropped(2).rows == ["b", "c"]
+
+
+def test_a_prompt_in_the_middle_of_an_answer_has_nothing_printed_twice():
+    shown = told(
+        events.Text("one two "),
+        events.Prompt("u", "typed while busy", "terminal"),
+        events.Text("three"),
+        events.Said("one two three"),
+        plain=False,
+    )
+    assert [line.strip() for line in shown.splitlines() if line.strip()] == [
+        "one two",
+        "› typed while busy",
+        "three",
+    ]

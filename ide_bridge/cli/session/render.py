@@ -123,7 +123,7 @@ class Story:
     def _prompt(self, event: events.Prompt) -> "list[RenderableType]":
         by = f"  ({printable(event.by)})" if event.by not in ("", "terminal") else ""
         text = Text.assemble(("› ", "bold cyan"), (harmless(event.text), "bold"), (by, "dim"))
-        return [*self._rest(), *self._apart("prompt", always=True), text]
+        return [*self._so_far(), *self._apart("prompt", always=True), text]
 
     def _piece(self, event: events.Text) -> "list[RenderableType]":
         if self._plain:
@@ -193,6 +193,12 @@ class Story:
         rest = self._streamed[self._printed :]
         self._forget()
         return [*self._apart("said"), *self._block(rest)] if rest.strip() else []
+
+    def _so_far(self) -> "list[RenderableType]":
+        """What was said of a block that goes on: only the rest of it is printed when it is whole."""
+        streamed, rest = self._streamed, self._rest()
+        self._streamed, self._printed = streamed, len(streamed)
+        return rest
 
     def _forget(self) -> None:
         self._streamed, self._printed = "", 0
