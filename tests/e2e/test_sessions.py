@@ -307,7 +307,7 @@ def wait_until(condition: Any, seconds: float = 30) -> None:
 # -- the controller is killed ---------------------------------------------------------------------------------
 
 POINTS = 20
-AT_ONCE = 4
+AT_ONCE = 5
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way[0]}-{way[1]}")
