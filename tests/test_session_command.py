@@ -122,8 +122,10 @@ def test_approvals_are_listed_first_and_answered_by_their_id(stage):
 
 
 def test_where_nobody_looks_a_session_is_one_line_however_long(stage):
-    stage.start("--title", "word " * 60)
-    assert stage.session("list").splitlines()[1].endswith(("word " * 60).strip())
+    stage.start("--title", "word " * 15)
+    (_, line) = stage.session("list").splitlines()
+    assert line.endswith(("word " * 15).strip())
+    assert len(line) > 80
 
 
 def test_deny_tells_the_reason(stage):
