@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ide_bridge.cli.reach import here
 from ide_bridge.errors import SetupProblem
+from ide_bridge.loopback import past_proxies
 from ide_bridge.running import find_or_start
 
 if TYPE_CHECKING:
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["add_arguments", "environment_for", "run"]
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def add_arguments(parser: "argparse.ArgumentParser") -> None:
@@ -42,11 +41,8 @@ def run(args: "argparse.Namespace") -> int:
 
 def environment_for(environment: "Mapping[str, str]", port: int) -> dict[str, str]:
     """What the CLI reads to find us, whatever terminal it runs in, and never through a proxy."""
-    changed = dict(environment)
+    changed = past_proxies(environment)
     changed["CLAUDE_CODE_SSE_PORT"] = str(port)
     changed["CLAUDE_CODE_AUTO_CONNECT_IDE"] = "true"
     changed["ENABLE_IDE_INTEGRATION"] = "true"
-    for name in ("no_proxy", "NO_PROXY"):
-        hosts = [host.strip() for host in environment.get(name, "").split(",") if host.strip()]
-        changed[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
     return changed

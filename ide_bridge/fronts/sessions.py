@@ -19,6 +19,7 @@ from msgspec import Meta
 from ide_bridge.errors import InvalidParams
 from ide_bridge.fronts.client import COMMAND, Client
 from ide_bridge.fronts.links import Links
+from ide_bridge.session.start import Start
 from ide_bridge.wire.connection import Connection
 from ide_bridge.wire.dispatch import Method, NoParams
 
@@ -34,23 +35,6 @@ logger = logging.getLogger(__name__)
 _AT_ONCE = 200
 _JUST_SECONDS = 3600.0
 _Line = Annotated[int, Meta(ge=0)]
-
-
-class StartParams(msgspec.Struct, rename="camel"):
-    """The parameters of ``startSession``."""
-
-    folder: str | None = None
-    prompt: str | None = None
-    model: str | None = None
-    mode: str | None = None
-    resume: str | None = None
-    fork: bool = False
-    at: str | None = None
-    over: Literal["pipes", "sdk-url"] | None = None
-    title: str = ""
-    arguments: tuple[str, ...] = ()
-    environment: dict[str, str] | None = None
-    command: tuple[str, ...] = ()
 
 
 class SessionParams(msgspec.Struct):
@@ -148,7 +132,7 @@ class Sessions:
     def methods(self) -> dict[str, Method[Client, Any]]:
         """What commands and plug-ins may ask."""
         return {
-            "startSession": Method(StartParams, self._start),
+            "startSession": Method(Start, self._start),
             "sessions": Method(NoParams, lambda _client, _params: self._all()),
             "prompt": Method(PromptParams, self._prompt),
             "interrupt": Method(SessionParams, self._interrupt),
@@ -188,10 +172,8 @@ class Sessions:
     def _all(self) -> list[dict[str, object]]:
         return [session.described() for session in self._here.sessions]
 
-    async def _start(self, client: Client, params: StartParams) -> dict[str, object]:
-        from ide_bridge.session.controller import Start  # noqa: PLC0415 - a bridge without sessions needs none of it
-
-        session = await self._here.start(Start(**msgspec.structs.asdict(params)), _name(client))
+    async def _start(self, client: Client, start: Start) -> dict[str, object]:
+        session = await self._here.start(start, _name(client))
         self._happens(_short(session.id), f"started by {_name(client)} in {session.record.folder}")
         return session.described()
 
@@ -231,7 +213,7 @@ class Sessions:
         return {}
 
     def _decide(self, client: Client, params: DecideParams) -> dict[str, object]:
-        from ide_bridge.session.approvals import Answer  # noqa: PLC0415 - as above
+        from ide_bridge.session.approvals import Answer  # noqa: PLC0415 - a bridge without sessions needs none of it
 
         given = msgspec.structs.asdict(params)
         closed = self._here.inbox.decide(given.pop("approval"), Answer(**given), _name(client))
@@ -250,8 +232,6 @@ class Sessions:
         return {"session": session.id, "uuid": uuid, "title": session.record.title}
 
     async def _asked_session(self, client: Client, params: AskParams) -> "Session":
-        from ide_bridge.session.controller import Start  # noqa: PLC0415 - as above
-
         if params.session is not None and not params.new:
             return self._here.find(params.session)
         live = [session for session in self._here.sessions if session.is_live]
@@ -276,7 +256,7 @@ class Sessions:
         self._watching[client, session.id] = asyncio.create_task(pump)
 
     def _approval(self, happened: "Approval | Closed") -> None:
-        from ide_bridge.session.approvals import Closed  # noqa: PLC0415 - as above
+        from ide_bridge.session.approvals import Closed  # noqa: PLC0415 - a bridge without sessions needs none of it
 
         if isinstance(happened, Closed):
             told = {"approval": happened.approval.id, "outcome": happened.outcome}

@@ -14,7 +14,6 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Literal
 from uuid import UUID, uuid4
 
 import msgspec
@@ -27,37 +26,20 @@ from ide_bridge.session.process.programs import Cli, Launch, find_cli
 from ide_bridge.session.records import Record, Records, hold
 from ide_bridge.session.sdk_server import SdkChannel, SdkServer
 from ide_bridge.session.session import Session, first_line
+from ide_bridge.session.start import Start
 from ide_bridge.session.transcript.past import past_session
 from ide_bridge.session.transcript.places import find_transcript
 from ide_bridge.session.transcript.prompts import prompts_in
 from ide_bridge.settings import ApprovalPolicy
 
-__all__ = ["Controller", "Over", "Start"]
+__all__ = ["Controller"]
 
-Over = Literal["pipes", "sdk-url"]
 Policy = Callable[[str], ApprovalPolicy]
 
 LIVE_LIMIT = 100
 _SHORTEST = 4
 _ENDING_SECONDS = 25.0
 _LOOK_SECONDS = 0.1
-
-
-class Start(msgspec.Struct, rename="camel"):
-    """How a session is to begin."""
-
-    folder: str | None = None
-    prompt: str | None = None
-    model: str | None = None
-    mode: str | None = None
-    resume: str | None = None
-    fork: bool = False
-    at: str | None = None
-    over: Over | None = None
-    title: str = ""
-    arguments: tuple[str, ...] = ()
-    environment: dict[str, str] | None = None
-    command: tuple[str, ...] = ()
 
 
 class Controller:

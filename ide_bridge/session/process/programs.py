@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ide_bridge.errors import InvalidParams, SetupProblem
+from ide_bridge.loopback import past_proxies
 from ide_bridge.session.process.kept import Command, Kept, Patience
 
 __all__ = ["Cli", "Launch", "arguments", "find_cli", "session_environment"]
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _USUAL_PLACES = (".claude/local/claude", ".local/bin/claude")
 _OLDEST = (2, 0, 0)
 _LAST_WITH_SDK_URL = (2, 1, 120)
@@ -107,10 +107,7 @@ def arguments(launch: Launch, version: tuple[int, int, int], sdk_url: str | None
 
 def session_environment(environment: Mapping[str, str], token: str | None = None) -> dict[str, str]:
     """The environment for a session: not inside another one, and never through a proxy to this machine."""
-    kept = {name: value for name, value in environment.items() if not _FOREIGN.fullmatch(name)}
-    for name in ("no_proxy", "NO_PROXY"):
-        hosts = [host.strip() for host in environment.get(name, "").split(",") if host.strip()]
-        kept[name] = ",".join([*hosts, *(host for host in _LOOPBACK if host not in hosts)])
+    kept = past_proxies({name: value for name, value in environment.items() if not _FOREIGN.fullmatch(name)})
     kept["CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"] = "1"
     if token is not None:
         kept["CLAUDE_CODE_SESSION_ACCESS_TOKEN"] = token

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ide_bridge.plain_json import from_json
+from ide_bridge.session.control.lenient import mended
 
 __all__ = [
     "Attachment",
@@ -128,24 +128,7 @@ def _read(line: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
     except msgspec.ValidationError:
         return None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _read_mended(line, decoder)
+        whole = mended(line)
+        return _read(whole, decoder) if whole != line else None
     except RecursionError:
         return None
-
-
-def _read_mended(line: bytes, decoder: msgspec.json.Decoder[T]) -> T | None:
-    try:
-        value = from_json(line.decode("utf-8", "replace"))
-        return decoder.decode(msgspec.json.encode(_mended(value)))
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        return None
-
-
-def _mended(value: object) -> object:
-    if isinstance(value, str):
-        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    if isinstance(value, list):
-        return [_mended(item) for item in value]
-    if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    return value
