@@ -366,7 +366,9 @@ async def test_a_prompt_to_a_session_that_is_being_stopped_is_run_after_all(fron
     await settled(front, session, "working")
     other = await stage.front()
     stopping = asyncio.create_task(other.ask("stopSession", session=session))
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(10):
+        while not stage.bridge._sessions._here.find(session)._run.ending:
+            await asyncio.sleep(0.005)
     after = len(front.events[session])
     await front.ask("prompt", session=session, text="@text Still here.")
     await stopping
@@ -419,7 +421,9 @@ async def test_a_bridge_that_stops_starts_nothing_any_more_and_leaves_nothing(st
     await settled(front, working, "working")
     pid = (await front.shown(working))["pid"]
     stopping = asyncio.create_task(stage.bridge._sessions.close())
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(10):
+        while not stage.bridge._sessions._here._is_closing:
+            await asyncio.sleep(0.005)
     with pytest.raises(RemoteError, match="stopping"):
         await front.ask("prompt", session=idle, text="more")
     with pytest.raises(RemoteError, match="stopping"):
